@@ -1,0 +1,1 @@
+"""The deployables: auth, lobby, match, ranking, gateway, and the small kit they share."""
