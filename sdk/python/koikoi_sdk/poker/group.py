@@ -1,0 +1,234 @@
+"""The group ristretto255 (RFC 9496) on libsodium, with every pitfall of the binding closed.
+
+Points and scalars are `bytes` of length 32. libsodium comes with rbcl, whose own Python functions
+ignore return codes (an invalid point would silently become the identity); this module calls the
+same library directly, checks every length before and every return code after a call, and handles
+the identity and the scalar zero, which libsodium refuses, itself (docs/protocol.md section 14).
+
+All arithmetic on scalars, secret or not, is libsodium's constant-time code; Python integers are
+only used to test that a *received* scalar is below the order.
+"""
+
+import ctypes
+import importlib
+import tempfile
+from collections.abc import Iterable, Sequence
+
+from koikoi_sdk.poker.errors import ProofError, Reason, require
+
+SIZE = 32
+"""Bytes of an encoded point and of an encoded scalar."""
+ORDER = 2**252 + 27742317777372353535851937790883648493
+IDENTITY = bytes(SIZE)
+ZERO = bytes(SIZE)
+ONE = (1).to_bytes(SIZE, "little")
+
+_Out = ctypes.c_char * SIZE
+
+
+def load_library(binding: str = "rbcl.rbcl") -> ctypes.CDLL:
+    """Load rbcl's libsodium and leave no file behind.
+
+    rbcl writes 2.8 MB into the temporary directory at every import and forgets them. It is given a
+    directory of its own here, which is removed again; the mapped library stays usable.
+
+    Raises:
+        ImportError: The library cannot be loaded from the temporary directory (often: mounted
+            noexec). Set TMPDIR to a directory that permits it.
+    """
+    usual, where = tempfile.tempdir, tempfile.gettempdir()
+    with tempfile.TemporaryDirectory(prefix="koikoi-", ignore_cleanup_errors=True) as private:
+        tempfile.tempdir = private
+        try:
+            library = importlib.import_module(binding)._sodium
+        except OSError as error:
+            raise ImportError(
+                f"libsodium cannot be loaded from {where}: {error}. Set the environment variable "
+                "TMPDIR to a directory that is not mounted noexec and has 3 MB free."
+            ) from error
+        finally:
+            tempfile.tempdir = usual
+    if not isinstance(library, ctypes.CDLL):
+        raise ImportError(f"{binding} holds no loaded libsodium; rbcl 1.1.2 is required.")
+    return library
+
+
+def _bind(name: str, arguments: int) -> "ctypes._NamedFuncPointer":
+    function = getattr(_library, name)
+    function.argtypes = [ctypes.c_char_p] * arguments
+    function.restype = ctypes.c_int
+    return function
+
+
+def _bind_out(name: str, arguments: int) -> "ctypes._NamedFuncPointer":
+    function = _bind(name, arguments)
+    function.argtypes = [_Out] + [ctypes.c_char_p] * arguments
+    return function
+
+
+_library = load_library()
+_is_valid = _bind("crypto_core_ristretto255_is_valid_point", 1)
+_from_hash = _bind_out("crypto_core_ristretto255_from_hash", 1)
+_add = _bind_out("crypto_core_ristretto255_add", 2)
+_subtract = _bind_out("crypto_core_ristretto255_sub", 2)
+_multiply = _bind_out("crypto_scalarmult_ristretto255", 2)
+_multiply_base = _bind_out("crypto_scalarmult_ristretto255_base", 1)
+_scalar_reduce = _bind_out("crypto_core_ristretto255_scalar_reduce", 1)
+_scalar_invert = _bind_out("crypto_core_ristretto255_scalar_invert", 1)
+_scalar_add = _bind_out("crypto_core_ristretto255_scalar_add", 2)
+_scalar_subtract = _bind_out("crypto_core_ristretto255_scalar_sub", 2)
+_scalar_multiply = _bind_out("crypto_core_ristretto255_scalar_mul", 2)
+
+
+def _sized(*values: bytes) -> None:
+    for value in values:
+        if len(value) != SIZE:
+            raise ValueError(f"a point or scalar has {SIZE} bytes, not {len(value)}")
+
+
+def multiply(scalar: bytes, point: bytes) -> bytes:
+    """Give scalar * point.
+
+    Raises:
+        ProofError: The point is no valid encoding.
+    """
+    _sized(scalar, point)
+    if scalar == ZERO or point == IDENTITY:
+        return IDENTITY
+    out = _Out()
+    if _multiply(out, scalar, point):
+        raise ProofError(Reason.FORM, "not a point of ristretto255")
+    return out.raw
+
+
+def multiply_base(scalar: bytes) -> bytes:
+    """Give scalar * G."""
+    _sized(scalar)
+    out = _Out()
+    _multiply_base(out, scalar)  # fails only for zero, and leaves the identity then
+    return out.raw
+
+
+def add(left: bytes, right: bytes) -> bytes:
+    """Give left + right.
+
+    Raises:
+        ProofError: One of them is no valid encoding.
+    """
+    _sized(left, right)
+    out = _Out()
+    if _add(out, left, right):
+        raise ProofError(Reason.FORM, "not a point of ristretto255")
+    return out.raw
+
+
+def subtract(left: bytes, right: bytes) -> bytes:
+    """Give left - right.
+
+    Raises:
+        ProofError: One of them is no valid encoding.
+    """
+    _sized(left, right)
+    out = _Out()
+    if _subtract(out, left, right):
+        raise ProofError(Reason.FORM, "not a point of ristretto255")
+    return out.raw
+
+
+def add_all(points: Iterable[bytes]) -> bytes:
+    """Give the sum of the points; the identity if there are none."""
+    remaining = iter(points)
+    total = next(remaining, IDENTITY)
+    for point in remaining:
+        total = add(total, point)
+    return total
+
+
+def weighted_sum(scalars: Iterable[bytes], points: Iterable[bytes]) -> bytes:
+    """Give the sum of scalar_i * point_i."""
+    return add_all(map(multiply, scalars, points))
+
+
+def hash_to_point(digest: bytes) -> bytes:
+    """Give the one-way map of RFC 9496 section 4.3.4 for 64 uniform bytes."""
+    if len(digest) != 2 * SIZE:
+        raise ValueError(f"a point is made from {2 * SIZE} bytes, not {len(digest)}")
+    out = _Out()
+    _from_hash(out, digest)
+    return out.raw
+
+
+def scalar_reduce(digest: bytes) -> bytes:
+    """Read 64 bytes as a little-endian integer modulo the order."""
+    if len(digest) != 2 * SIZE:
+        raise ValueError(f"a scalar is reduced from {2 * SIZE} bytes, not {len(digest)}")
+    out = _Out()
+    _scalar_reduce(out, digest)
+    return out.raw
+
+
+def scalar_add(left: bytes, right: bytes) -> bytes:
+    """Give left + right modulo the order."""
+    _sized(left, right)
+    out = _Out()
+    _scalar_add(out, left, right)
+    return out.raw
+
+
+def scalar_subtract(left: bytes, right: bytes) -> bytes:
+    """Give left - right modulo the order."""
+    _sized(left, right)
+    out = _Out()
+    _scalar_subtract(out, left, right)
+    return out.raw
+
+
+def scalar_multiply(left: bytes, right: bytes) -> bytes:
+    """Give left * right modulo the order."""
+    _sized(left, right)
+    out = _Out()
+    _scalar_multiply(out, left, right)
+    return out.raw
+
+
+def scalar_invert(scalar: bytes) -> bytes:
+    """Give the inverse modulo the order of a scalar that is not zero."""
+    _sized(scalar)
+    out = _Out()
+    if _scalar_invert(out, scalar):
+        raise ValueError("zero has no inverse")
+    return out.raw
+
+
+def split(data: bytes) -> tuple[bytes, ...]:
+    """Cut a list of points or scalars into its members; nothing is checked but the length."""
+    if len(data) % SIZE:
+        raise ProofError(Reason.FORM, f"length is not a multiple of {SIZE}")
+    return tuple(data[at : at + SIZE] for at in range(0, len(data), SIZE))
+
+
+def require_points(points: Sequence[bytes], name: str) -> None:
+    """Refuse received bytes that are not canonical points of the group, or the identity.
+
+    Raises:
+        ProofError: FORM; the text has the name and the index.
+    """
+    for index, point in enumerate(points):
+        valid = len(point) == SIZE and point != IDENTITY and _is_valid(point) == 1
+        require(valid, Reason.FORM, f"{name}[{index}] is not a canonical point other than the identity")
+
+
+def require_scalars(scalars: Sequence[bytes], name: str) -> None:
+    """Refuse received bytes that are not scalars below the order.
+
+    libsodium takes s, s + L and s + 2^255 for the same number, so this must come first.
+
+    Raises:
+        ProofError: FORM; the text has the name and the index.
+    """
+    for index, scalar in enumerate(scalars):
+        valid = len(scalar) == SIZE and int.from_bytes(scalar, "little") < ORDER
+        require(valid, Reason.FORM, f"{name}[{index}] is not a canonical scalar")
+
+
+GENERATOR = multiply_base(ONE)
