@@ -7,6 +7,7 @@ from koikoi_sdk.rules.cards import Card, Kind, card_name, card_number, kind, mon
 from koikoi_sdk.rules.contract import Rules, format_rules, make_rules, parse_rules
 from koikoi_sdk.rules.errors import Reason, RulesError
 from koikoi_sdk.rules.match import EndReason, Final, Match, start_match
+from koikoi_sdk.rules.report import ReportedRound, replay
 from koikoi_sdk.rules.round import Action, Event, Koikoi, Play, Round, Shobu, Take, deal
 from koikoi_sdk.rules.scoring import Pair, Player, ResultKind, RoundResult
 from koikoi_sdk.rules.variants import PRESETS, SWITCHES, Scoring, Variant, variant
@@ -32,6 +33,7 @@ __all__ = [
     "Play",
     "Player",
     "Reason",
+    "ReportedRound",
     "ResultKind",
     "Round",
     "RoundResult",
@@ -53,6 +55,7 @@ __all__ = [
     "make_rules",
     "month",
     "parse_rules",
+    "replay",
     "start",
     "start_match",
     "teyaku",

@@ -126,7 +126,7 @@ class Board:
                 the board does not know hands, only that the card is not on the table already.
         """
         self._require(Phase.PLAY)
-        return replace(self._resolve(card, target), phase=Phase.FLIP)
+        return replace(_resolve(self, card, target), phase=Phase.FLIP)
 
     def flip(self, card: Card) -> Board:
         """Turn the top card of the stock; it is resolved at once unless the mover must choose.
@@ -136,9 +136,9 @@ class Board:
         """
         self._require(Phase.FLIP)
         if self.choices(card):
-            self._require_new(card)
+            _require_new(self, card)
             return replace(self, phase=Phase.DRAW_CHOICE, drawn=card)
-        return self._resolve(card, None)._end_turn()
+        return _end_turn(_resolve(self, card, None))
 
     def take(self, target: Card) -> Board:
         """Choose what the turned card captures.
@@ -147,10 +147,8 @@ class Board:
             RulesError: ILLEGAL_ACTION or ROUND_OVER.
         """
         self._require(Phase.DRAW_CHOICE)
-        drawn = self.drawn
-        if drawn is None:
-            raise AssertionError("a draw choice has a drawn card")
-        return replace(self, drawn=None)._resolve(drawn, target)._end_turn()
+        assert self.drawn is not None
+        return _end_turn(_resolve(replace(self, drawn=None), self.drawn, target))
 
     def shobu(self) -> Board:
         """End the round; the mover wins it.
@@ -159,10 +157,8 @@ class Board:
             RulesError: ILLEGAL_ACTION or ROUND_OVER.
         """
         self._require(Phase.DECISION)
-        return self._over(
-            settle_shobu(
-                self.variant, self.points, self.koikoi_count, self.mover, self.yaku(self.mover)
-            )
+        return _over(
+            self, settle_shobu(self.variant, self.points, self.koikoi_count, self.mover, self.yaku(self.mover))
         )
 
     def koikoi(self) -> Board:
@@ -175,20 +171,34 @@ class Board:
         if KOIKOI not in self.options():
             raise _illegal("action", "shobu, since koi-koi is not allowed any more")
         mover = self.mover
-        return replace(
+        declared = replace(
             self,
             koikoi_count=_with(self.koikoi_count, mover, self.koikoi_count[mover] + 1),
             thresholds=_with(self.thresholds, mover, self.base[mover]),
-        )._pass_on()
+        )
+        return _pass_on(declared)
 
     def claim(self, names: tuple[str | None, str | None]) -> Board:
-        """End the round before any play by hand yaku, one name or None for each player."""
-        return self._over(settle_teyaku(self.variant, self.points, self.dealer, names))
+        """End the round before any play by hand yaku, one name or None for each player.
+
+        Raises:
+            RulesError: ILLEGAL_ACTION, something was played already, or ROUND_OVER.
+        """
+        self._require(Phase.PLAY)
+        self._require_unplayed()
+        return _over(self, settle_teyaku(self.variant, self.points, self.dealer, names))
 
     def void(self, why: str) -> Board:
-        """Void the deal before any play; another reason is added to the ones there are."""
+        """Void the deal before any play; another reason is added to the ones there are.
+
+        Raises:
+            RulesError: ILLEGAL_ACTION, something was played already, or ROUND_OVER.
+        """
+        if self.turn:
+            self._require(Phase.PLAY)
+            self._require_unplayed()
         reasons = (*(self.result.why if self.result else ()), why)
-        return replace(self._over(settle_redeal(self.points, self.dealer, reasons)), turn=0)
+        return replace(_over(self, settle_redeal(self.points, self.dealer, reasons)), turn=0)
 
     def _require(self, phase: Phase) -> None:
         if self.phase is Phase.OVER:
@@ -196,34 +206,9 @@ class Board:
         if self.phase is not phase:
             raise _illegal("action", f"what phase {self.phase} asks for")
 
-    def _require_new(self, card: Card) -> None:
-        if not 0 <= card < CARDS_IN_DECK or card in self.seen:
-            raise _illegal("card", "a card that is not on the table yet")
-
-    def _resolve(self, card: Card, target: Card | None) -> Board:
-        """Apply the 0/1/2/3 rule of section 5 to one card."""
-        self._require_new(card)
-        taken = self.captured_by(card, target)
-        if not taken:
-            return replace(self, field=self.field | {card})
-        mine = self.captures[self.mover] | taken
-        captures = (mine, self.captures[1]) if self.mover == 0 else (self.captures[0], mine)
-        return replace(self, field=self.field - taken, captures=captures)
-
-    def _end_turn(self) -> Board:
-        if self.base[self.mover] > self.thresholds[self.mover]:
-            return replace(self, phase=Phase.DECISION)
-        return self._pass_on()
-
-    def _pass_on(self) -> Board:
-        if self.turn == LAST_TURN:
-            return self._over(
-                settle_exhausted(self.variant, self.points, self.koikoi_count, self.dealer)
-            )
-        return replace(self, phase=Phase.PLAY, turn=self.turn + 1, mover=1 - self.mover)
-
-    def _over(self, result: RoundResult) -> Board:
-        return replace(self, phase=Phase.OVER, result=result)
+    def _require_unplayed(self) -> None:
+        if self.turn > 1:
+            raise _illegal("action", "a play, since the first turn is over")
 
 
 def start(variant: Variant, dealer: Player, points: Pair, field: frozenset[Card]) -> Board:
@@ -247,3 +232,35 @@ def _with(pair: Pair, player: Player, value: int) -> Pair:
 
 def _illegal(field: str, limit: str) -> RulesError:
     return RulesError(Reason.ILLEGAL_ACTION, field, limit)
+
+
+def _resolve(board: Board, card: Card, target: Card | None) -> Board:
+    """Apply the 0/1/2/3 rule of section 5 to one card."""
+    _require_new(board, card)
+    taken = board.captured_by(card, target)
+    if not taken:
+        return replace(board, field=board.field | {card})
+    mine = board.captures[board.mover] | taken
+    captures = (mine, board.captures[1]) if board.mover == 0 else (board.captures[0], mine)
+    return replace(board, field=board.field - taken, captures=captures)
+
+
+def _end_turn(board: Board) -> Board:
+    if board.base[board.mover] > board.thresholds[board.mover]:
+        return replace(board, phase=Phase.DECISION)
+    return _pass_on(board)
+
+
+def _pass_on(board: Board) -> Board:
+    if board.turn == LAST_TURN:
+        return _over(board, settle_exhausted(board.variant, board.points, board.koikoi_count, board.dealer))
+    return replace(board, phase=Phase.PLAY, turn=board.turn + 1, mover=1 - board.mover)
+
+
+def _over(board: Board, result: RoundResult) -> Board:
+    return replace(board, phase=Phase.OVER, result=result)
+
+
+def _require_new(board: Board, card: Card) -> None:
+    if not 0 <= card < CARDS_IN_DECK or card in board.seen:
+        raise _illegal("card", "a card that is not on the table yet")

@@ -44,7 +44,7 @@ def make_rules(preset: object, overrides: object, rounds: object) -> Rules:
     if not is_integer(rounds, 1, 255) or rounds not in chosen.rounds_allowed:
         allowed = " or ".join(map(str, chosen.rounds_allowed))
         raise RulesError(Reason.BAD_RULES, "rounds", f"{allowed} for preset {chosen.name}")
-    chosen = replace(chosen, rounds=int(str(rounds)))
+    chosen = replace(chosen, rounds=rounds)
     return Rules(chosen.name, dict(overrides), chosen.rounds, VERSION, chosen)
 
 

@@ -19,6 +19,7 @@ class Reason(StrEnum):
     INTERNAL = "INTERNAL"
     MATCH_OVER = "MATCH_OVER"
     ROUND_OVER = "ROUND_OVER"
+    ROUND_UNFINISHED = "ROUND_UNFINISHED"
     TOO_LONG = "TOO_LONG"
     UNKNOWN_OP = "UNKNOWN_OP"
 
@@ -35,3 +36,7 @@ class RulesError(ValueError):
         self.reason = reason
         self.field = field
         self.limit = limit
+
+    def within(self, outer: str) -> RulesError:
+        """Give the same error as seen from an enclosing member."""
+        return RulesError(self.reason, f"{outer}.{self.field}", self.limit)

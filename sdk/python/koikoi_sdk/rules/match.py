@@ -61,9 +61,7 @@ class Match:
         if result.kind is ResultKind.REDEAL:
             return self
         results = (*self.results, result)
-        played = replace(
-            self, points=result.points_after, dealer=result.next_dealer, results=results
-        )
+        played = replace(self, points=result.points_after, dealer=result.next_dealer, results=results)
         return replace(played, final=_final(played))
 
 

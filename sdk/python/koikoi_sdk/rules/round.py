@@ -105,8 +105,8 @@ class Round:
     def _take(self, action: Take) -> tuple[Round, tuple[Event, ...]]:
         board = self.board
         after = replace(self, board=board.take(action.target))
-        drawn = next(iter(frozenset({board.drawn}) - {None}))
-        return after, (Event("stock", drawn, board.captured_by(drawn, action.target)),)
+        assert board.drawn is not None
+        return after, (Event("stock", board.drawn, board.captured_by(board.drawn, action.target)),)
 
 
 _DECISIONS: dict[str, Action] = {SHOBU: Shobu(), KOIKOI: Koikoi()}

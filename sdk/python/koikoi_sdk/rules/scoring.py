@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from koikoi_sdk.rules.errors import Reason, RulesError
 from koikoi_sdk.rules.variants import KoikoiFactor, Scoring, Variant
 from koikoi_sdk.rules.yaku import Yaku, total
 
@@ -48,9 +49,7 @@ class RoundResult:
     why: tuple[str, ...] = ()
 
 
-def settle_shobu(
-    variant: Variant, points: Pair, koikoi: Pair, winner: Player, yaku: Yaku
-) -> RoundResult:
+def settle_shobu(variant: Variant, points: Pair, koikoi: Pair, winner: Player, yaku: Yaku) -> RoundResult:
     """Settle a round that its winner stopped; the opponent's yaku are worth nothing."""
     base = total(yaku)
     threshold = 2 if variant.double_at is not None and base >= variant.double_at else 1
@@ -93,14 +92,16 @@ def settle_exhausted(variant: Variant, points: Pair, koikoi: Pair, dealer: Playe
     )
 
 
-def settle_teyaku(
-    variant: Variant, points: Pair, dealer: Player, names: tuple[str | None, str | None]
-) -> RoundResult:
-    """Settle a hand yaku; of two, the dealer's counts. At least one name must be given."""
+def settle_teyaku(variant: Variant, points: Pair, dealer: Player, names: tuple[str | None, str | None]) -> RoundResult:
+    """Settle a hand yaku; of two, the dealer's counts.
+
+    Raises:
+        RulesError: ILLEGAL_ACTION, nobody has one or the variant knows none.
+    """
     winner = dealer if names[dealer] is not None else 1 - dealer
     name = names[winner]
-    if name is None:
-        raise ValueError("a hand yaku needs an owner")
+    if name is None or not variant.teyaku:
+        raise RulesError(Reason.ILLEGAL_ACTION, "names", "a hand yaku, in a variant that has them")
     payment, delta, after = _pay(variant, points, winner, variant.teyaku)
     return RoundResult(
         kind=ResultKind.TEYAKU,

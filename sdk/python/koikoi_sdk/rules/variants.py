@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
+from typing import TypeGuard
 
 from koikoi_sdk.rules.errors import Reason, RulesError
 
@@ -130,14 +131,11 @@ _WIKIPEDIA_EN = Variant(
 )
 
 PRESETS: Mapping[str, Variant] = MappingProxyType(
-    {
-        preset.name: preset
-        for preset in (_HOUSE, _NINTENDO, _SDIN, _BOARDGAMELAND, _WIKIPEDIA_JA, _WIKIPEDIA_EN)
-    }
+    {preset.name: preset for preset in (_HOUSE, _NINTENDO, _SDIN, _BOARDGAMELAND, _WIKIPEDIA_JA, _WIKIPEDIA_EN)}
 )
 
 
-def is_integer(value: object, low: int, high: int) -> bool:
+def is_integer(value: object, low: int, high: int) -> TypeGuard[int]:
     """Tell whether a value is a whole number in a range; true and false are not numbers."""
     return type(value) is int and low <= value <= high
 

@@ -31,7 +31,7 @@ def evaluate(variant: Variant, captured: Iterable[Card]) -> Yaku:
     held = captured if isinstance(captured, frozenset) else frozenset(captured)
     animals = len(held & TANE)
     tanzaku = len(held & TANZAKU)
-    kasu = len(held & KASU) + (1 if variant.cup_is_kasu and CUP <= held else 0)
+    kasu = len(held & KASU) + (1 if variant.cup_is_kasu and held >= CUP else 0)
     combos = _boar_deer_butterfly(variant, held, animals)
     ribbons = _ribbons(variant, held, tanzaku)
     found = _lights(variant, held) + _viewing(variant, held) + combos + ribbons
@@ -67,9 +67,7 @@ def _viewing(variant: Variant, held: frozenset[Card]) -> list[tuple[str, int]]:
     return [(name, variant.viewing) for name, members in pairs if members <= held]
 
 
-def _boar_deer_butterfly(
-    variant: Variant, held: frozenset[Card], animals: int
-) -> list[tuple[str, int]]:
+def _boar_deer_butterfly(variant: Variant, held: frozenset[Card], animals: int) -> list[tuple[str, int]]:
     if not held >= INOSHIKACHO:
         return []
     extra = animals - len(INOSHIKACHO) if variant.combo_increment else 0
