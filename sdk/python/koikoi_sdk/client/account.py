@@ -1,0 +1,135 @@
+"""The device's session with auth: sign in, keep the access token fresh, sign out."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+
+from koikoi.auth.v1 import auth_service_pb2 as auth
+
+from koikoi_sdk.client.connect import ConnectClient
+from koikoi_sdk.client.errors import LocalProtocolError, ServerError
+from koikoi_sdk.client.home import Home
+
+SERVICE = "koikoi.auth.v1.AuthService"
+REFRESH_LEAD_S = 60.0
+"""Seconds before its end at which an access token is renewed."""
+
+
+class Account:
+    """One device's session, kept in its home; the access token is renewed in time."""
+
+    def __init__(self, client: ConnectClient, home: Home, *, clock: Callable[[], float] = time.time) -> None:
+        self._client = client
+        self._home = home
+        self._clock = clock
+        self.key = home.device_key()
+        self._session = home.load("session") or {}
+        client.access_token = lambda: str(self._session.get("access_token", ""))
+
+    @property
+    def account_id(self) -> str:
+        """Give the account's id.
+
+        Raises:
+            LocalProtocolError: Nobody is signed in.
+        """
+        if not self._session:
+            raise LocalProtocolError("nobody is signed in on this device: run `koikoi login`")
+        return str(self._session["account_id"])
+
+    @property
+    def display_name(self) -> str:
+        """Give the display name, or an empty string before signing in."""
+        return str(self._session.get("display_name", ""))
+
+    @property
+    def issuer(self) -> str:
+        """Give the name of the auth service that issued the session."""
+        return str(self._session.get("issuer", ""))
+
+    async def begin_sign_in(self) -> auth.BeginSignInResponse:
+        """Ask for a challenge and remember it, so that the sign-in may be completed by a later process."""
+        request = auth.BeginSignInRequest(device_key=self.key.public)
+        begun = await self._client.call(f"{SERVICE}/BeginSignIn", request, auth.BeginSignInResponse)
+        members = {"challenge": begun.challenge.hex(), "nonce": begun.nonce, "issuer": begun.issuer}
+        self._home.save("challenge", members)
+        return begun
+
+    async def sign_in(self, id_token: str, *, display_name: str = "", device_name: str = "") -> auth.SignInResponse:
+        """Complete the sign-in that was begun, with an ID token that carries its nonce."""
+        begun = self._home.load("challenge")
+        if begun is None:
+            raise LocalProtocolError("no sign-in was begun on this device: ask for a nonce first")
+        challenge, issuer = bytes.fromhex(begun["challenge"]), str(begun["issuer"])
+        digest = hashlib.sha256(id_token.encode()).digest()
+        signature = self.key.sign("auth", b"sign-in", issuer.encode(), b"", self.key.public, challenge, digest)
+        request = auth.SignInRequest(
+            device_key=self.key.public,
+            challenge=challenge,
+            id_token=id_token,
+            device_signature=signature,
+            device_name=device_name,
+            display_name=display_name,
+            request_id=secrets.token_hex(16),
+        )
+        answer = await self._client.call(f"{SERVICE}/SignIn", request, auth.SignInResponse)
+        self._keep(answer.session, issuer, answer.profile.account_id, answer.profile.display_name)
+        self._home.forget("challenge")
+        return answer
+
+    async def sign_in_with(
+        self, fetch_id_token: Callable[[str], Awaitable[str]], *, display_name: str = "", device_name: str = ""
+    ) -> auth.SignInResponse:
+        """Sign in with an ID token that `fetch_id_token` gets for a nonce."""
+        begun = await self.begin_sign_in()
+        id_token = await fetch_id_token(begun.nonce)
+        return await self.sign_in(id_token, display_name=display_name, device_name=device_name)
+
+    async def ensure_fresh(self) -> None:
+        """Renew the access token when it ends within a minute; call it before a call that needs one.
+
+        Raises:
+            LocalProtocolError: Nobody is signed in.
+            ServerError: The session was revoked; sign in again.
+        """
+        async with self._home.lock("session"):
+            self._session = self._home.load("session") or {}  # another process may have renewed it
+            account_id = self.account_id
+            if float(self._session["access_expires"]) - self._clock() > REFRESH_LEAD_S:
+                return
+            token, issuer = str(self._session["refresh_token"]), self.issuer
+            digest = hashlib.sha256(token.encode()).digest()
+            signature = self.key.sign("auth", b"refresh", issuer.encode(), account_id.encode(), self.key.public, digest)
+            request = auth.RefreshSessionRequest(refresh_token=token, device_signature=signature)
+            try:
+                answer = await self._client.call(f"{SERVICE}/RefreshSession", request, auth.RefreshSessionResponse)
+            except ServerError as error:
+                if error.code == "unauthenticated":
+                    self._forget()
+                raise
+            self._keep(answer.session, issuer, account_id, self.display_name)
+
+    async def sign_out(self, *, all_devices: bool = False) -> None:
+        """End the session at the service and forget it here."""
+        await self.ensure_fresh()
+        request = auth.SignOutRequest(all_devices=all_devices, request_id=secrets.token_hex(16))
+        await self._client.call(f"{SERVICE}/SignOut", request, auth.SignOutResponse)
+        self._forget()
+
+    def _keep(self, session: auth.Session, issuer: str, account_id: str, display_name: str) -> None:
+        self._session = {
+            "account_id": account_id,
+            "display_name": display_name,
+            "issuer": issuer,
+            "access_token": session.access_token,
+            "access_expires": session.access_expire_time.seconds,
+            "refresh_token": session.refresh_token,
+        }
+        self._home.save("session", self._session)
+
+    def _forget(self) -> None:
+        self._session = {}
+        self._home.forget("session")
