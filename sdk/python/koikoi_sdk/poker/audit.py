@@ -113,9 +113,7 @@ def _answers(bits: Sequence[int], response: bytes) -> Iterator[bytes]:
         at = end
 
 
-def verify(
-    context: bytes, statement: Statement, commitment: bytes, nonce: bytes, response: bytes
-) -> None:
+def verify(context: bytes, statement: Statement, commitment: bytes, nonce: bytes, response: bytes) -> None:
     """Accept the audit of one shuffle or refuse it.
 
     `nonce` is this device's own, drawn after the commitment was received and never used before.
@@ -126,9 +124,7 @@ def verify(
     check(context, statement, commitment, challenge_bits(context, commitment, nonce), response)
 
 
-def check(
-    context: bytes, statement: Statement, commitment: bytes, bits: Sequence[int], response: bytes
-) -> None:
+def check(context: bytes, statement: Statement, commitment: bytes, bits: Sequence[int], response: bytes) -> None:
     """Check a response against challenge bits already derived; `verify` is the protocol's form."""
     require(len(response) == response_size(bits), Reason.FORM, "the audit response has another length")
     images = [

@@ -18,9 +18,7 @@ def commit(contract_hash: bytes, key_a: bytes, key_b: bytes, share_a: bytes) -> 
     return digest("coin/commit", contract_hash, key_a, key_b, share_a)[:SIZE]
 
 
-def require_opening(
-    commitment: bytes, contract_hash: bytes, key_a: bytes, key_b: bytes, share_a: bytes
-) -> None:
+def require_opening(commitment: bytes, contract_hash: bytes, key_a: bytes, key_b: bytes, share_a: bytes) -> None:
     """Refuse a share of A that is not the committed one.
 
     Raises:

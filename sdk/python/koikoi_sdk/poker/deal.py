@@ -24,66 +24,34 @@ restarted device resends the stored bytes.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Final, Literal
 
 from koikoi_sdk.poker import audit, group, proofs, shuffle
 from koikoi_sdk.poker.errors import OrderError, Reason, require
 from koikoi_sdk.poker.group import SIZE
+from koikoi_sdk.poker.layout import (
+    CLAIM_SIZE,
+    DEALER,
+    DECK_SIZE,
+    FIELD,
+    FLIP_SIZE,
+    HANDS,
+    OTHER,
+    PLAY_SIZE,
+    S1_SIZE,
+    S2_SIZE,
+    S3_SIZE,
+    SECOND_TOKENS,
+    TOKEN_SIZE,
+    Role,
+    Step,
+    card_points,
+    due,
+    other_role,
+    reader,
+    top,
+)
 from koikoi_sdk.poker.statement import Layer, Statement
-from koikoi_sdk.poker.transcript import CARDS, digest, hedge, point, proof_context, u16
-
-Role = Literal[0, 1]
-DEALER: Final = 0
-OTHER: Final = 1
-HANDS: Final = (range(0, 8), range(8, 16))
-FIELD: Final = range(16, 24)
-PILE: Final = range(24, 48)
-
-DECK_SIZE: Final = CARDS * SIZE
-S1_SIZE: Final = SIZE + DECK_SIZE + shuffle.PROOF_SIZE
-S2_SIZE: Final = S1_SIZE + 16 * SIZE + proofs.PROOF_SIZE
-S3_SIZE: Final = 8 * SIZE + proofs.PROOF_SIZE + 8 + proofs.PROOF_SIZE
-CLAIM_SIZE: Final = 8 + proofs.PROOF_SIZE
-PLAY_SIZE: Final = 2 + proofs.PROOF_SIZE
-TOKEN_SIZE: Final = SIZE + proofs.PROOF_SIZE
-FLIP_SIZE: Final = 1 + proofs.PROOF_SIZE
-
-
-def deal_id(
-    session_id: bytes, round_number: int, attempt: int, dealer_key: bytes, other_key: bytes, head: bytes
-) -> bytes:
-    """Give did: binds a deal to match, round (from 1), attempt (from 0), both device keys and the head
-    immediately before the S1 of this attempt."""
-    place = (session_id, u16(round_number), u16(attempt))
-    return digest("deal", *place, dealer_key, other_key, head)
-
-
-def card_points(did: bytes) -> tuple[bytes, ...]:
-    """Give the 48 fresh points that stand for the cards in this deal."""
-    return tuple(point("card", did, u16(card)) for card in range(CARDS))
-
-
-def reader(position: int) -> Role:
-    """Give the role that reads and opens a position of the deck."""
-    if position in PILE:
-        return OTHER if position % 2 else DEALER
-    return OTHER if position in HANDS[OTHER] else DEALER
-
-
-class Step(Enum):
-    """Names the messages of a deal; the value is the sender's method."""
-
-    FIRST = "shuffle_first"
-    SECOND = "shuffle_second"
-    FIELD = "show_field"
-    PLAY = "play"
-    TOKEN = "give_token"
-    FLIP = "flip"
-
-
-_SECOND_TOKENS: Final = (*HANDS[DEALER], *FIELD)
-_OPENING: Final = ((Step.FIRST, DEALER), (Step.SECOND, OTHER), (Step.FIELD, DEALER))
+from koikoi_sdk.poker.transcript import CARDS, hedge, proof_context
 
 
 @dataclass
@@ -134,16 +102,12 @@ class Deal:
     @property
     def due(self) -> tuple[Step, Role]:
         """Give the step that is due and the role that owes it (claims aside)."""
-        if self.state.steps < len(_OPENING):
-            return _OPENING[self.state.steps]
-        turn, part = divmod(self.state.steps - len(_OPENING), 3)
-        mover, opponent = (OTHER, DEALER) if turn % 2 else (DEALER, OTHER)
-        return ((Step.PLAY, mover), (Step.TOKEN, opponent), (Step.FLIP, mover))[part]
+        return due(self.state.steps)
 
     @property
     def top(self) -> int:
         """Give the position of the pile's top card."""
-        return PILE.start + max(self.state.steps - len(_OPENING), 0) // 3
+        return top(self.state.steps)
 
     @property
     def cards(self) -> Mapping[int, int]:
@@ -183,15 +147,15 @@ class Deal:
         payload = self._prove_shuffle(statement, head, fresh)
         self.state.deck = statement.after
         self.state.steps += 1
-        return payload + self._release(_SECOND_TOKENS, head, fresh_token)
+        return payload + self._release(SECOND_TOKENS, head, fresh_token)
 
     def accept_second(self, payload: bytes, head: bytes) -> None:
         """Accept S2; the final deck is proved, and the dealer can read its hand and the field."""
         self._expect(Step.SECOND, payload, S2_SIZE)
         shuffled, tokens = payload[:S1_SIZE], payload[S1_SIZE:]
-        _require_token_form(tokens)
+        proofs.require_tokens_form(tokens)
         statement = self._require_shuffle(self.state.dealer_deck, shuffled, head)
-        received = self._check_tokens(_SECOND_TOKENS, tokens, head, statement)
+        received = self._check_tokens(SECOND_TOKENS, tokens, head, statement)
         self.state.peer_key, self.state.deck = statement.key, statement.after
         self._keep_tokens(received)
         self.state.steps += 1
@@ -208,7 +172,7 @@ class Deal:
         """Accept S3 without its claim; the other can read its hand, and the field is open."""
         self._expect(Step.FIELD, payload, S3_SIZE)
         tokens, opening = payload[:-CLAIM_SIZE], payload[-CLAIM_SIZE:]
-        _require_token_form(tokens)
+        proofs.require_tokens_form(tokens)
         proofs.require_form(opening[len(FIELD) :])
         received = self._check_tokens(HANDS[OTHER], tokens, head)
         self._accept_opening(FIELD, opening, head)
@@ -230,7 +194,7 @@ class Deal:
         require(self.due[0] is Step.PLAY, Reason.FORM, "no claim is possible now")
         require(len(payload) == CLAIM_SIZE, Reason.FORM, f"a claim has {CLAIM_SIZE} bytes")
         proofs.require_form(payload[len(FIELD) :])
-        return self._accept_opening(HANDS[1 - self.state.role], payload, head)
+        return self._accept_opening(HANDS[other_role(self.state.role)], payload, head)
 
     def play(self, position: int, head: bytes, fresh: bytes) -> bytes:
         """Build the start of T1: position | card | proof, 66 bytes."""
@@ -246,7 +210,7 @@ class Deal:
         self._expect(Step.PLAY, payload, PLAY_SIZE)
         position, opening = payload[0], payload[1:]
         proofs.require_form(opening[1:])
-        in_hand = position in HANDS[1 - self.state.role]
+        in_hand = position in HANDS[other_role(self.state.role)]
         require(in_hand, Reason.POSITION, "the played position is not in the sender's hand")
         (card,) = self._accept_opening([position], opening, head)
         self.state.steps += 1
@@ -262,7 +226,7 @@ class Deal:
     def accept_token(self, payload: bytes, head: bytes) -> int:
         """Accept T2 and give the card that this device now has to flip."""
         self._expect(Step.TOKEN, payload, TOKEN_SIZE)
-        _require_token_form(payload)
+        proofs.require_tokens_form(payload)
         self._keep_tokens(self._check_tokens([self.top], payload, head))
         card = self._read[self.top]
         self.state.steps += 1
@@ -288,10 +252,9 @@ class Deal:
 
         Possible from the moment the final deck is known. The result must never be stored.
         """
-        role, state = self.state.role, self.state
-        master = hedge(state.seed, state.did, "audit", head, fresh)
-        context = audit.audit_context(state.did, role, head)
-        return audit.Commitment(context, self._statement(role), self._layer, master)
+        role = self.state.role
+        context = audit.audit_context(self.state.did, role, head)
+        return audit.Commitment(context, self._statement(role), self._layer, self._hedge("audit", head, fresh))
 
     def verify_audit(self, head: bytes, commitment: bytes, nonce: bytes, response: bytes) -> None:
         """Accept the audit of the opponent's shuffle; `head` precedes the message with its commitment.
@@ -301,7 +264,7 @@ class Deal:
         Raises:
             ProofError: FORM for a wrong length or a non-canonical scalar, else AUDIT.
         """
-        role: Role = DEALER if self.state.role == OTHER else OTHER
+        role = other_role(self.state.role)
         context = audit.audit_context(self.state.did, role, head)
         audit.verify(context, self._statement(role), commitment, nonce, response)
 
@@ -356,7 +319,7 @@ class Deal:
     def _require_shuffle(self, before: Sequence[bytes], payload: bytes, head: bytes) -> Statement:
         key, *after = group.split(payload[: SIZE + DECK_SIZE])
         statement = Statement(key, tuple(before), tuple(after))
-        context = proof_context(self.state.did, "shuffle", 1 - self.state.role, head)
+        context = proof_context(self.state.did, "shuffle", other_role(self.state.role), head)
         shuffle.verify(context, statement, payload[SIZE + DECK_SIZE :])
         require(key != self._layer.key, Reason.PROOF, "the opponent's public key is mine")
         return statement
@@ -365,7 +328,10 @@ class Deal:
         """Make the tokens that the schedule demands now; private, since places must follow from it."""
         state, layer = self.state, self._layer
         images = [state.deck[place] for place in places]
-        tokens = [group.multiply(layer.inverse, image) for image in images]
+        if state.role == DEALER:
+            tokens = [group.multiply(layer.inverse, image) for image in images]
+        else:  # B[j] = b*A[sigma(j)], so removing b gives back a point of A
+            tokens = [state.dealer_deck[layer.permutation[place]] for place in places]
         context = proof_context(state.did, "token", state.role, head)
         equality = proofs.Equality(context, bytes(places), layer.key, tokens, images)
         proof = proofs.prove(equality, layer.secret, self._hedge("token", head, fresh))
@@ -378,7 +344,7 @@ class Deal:
         """Check tokens against the deck, or in S2 against the deck in the same message."""
         key, deck = (made.key, made.after) if made else (self.state.peer_key, self.state.deck)
         tokens = group.split(payload[: -proofs.PROOF_SIZE])
-        context = proof_context(self.state.did, "token", 1 - self.state.role, head)
+        context = proof_context(self.state.did, "token", other_role(self.state.role), head)
         images = [deck[place] for place in places]
         equality = proofs.Equality(context, bytes(places), key, tokens, images)
         proofs.verify(equality, payload[-proofs.PROOF_SIZE :])
@@ -394,7 +360,7 @@ class Deal:
         """Read cards from tokens for this device, by position."""
         if self.state.role == DEALER:
             order = self._layer.permutation
-            table = dict(zip(self.state.dealer_deck, order, strict=bool(self.state.dealer_deck)))
+            table = dict(zip(self.state.dealer_deck, order, strict=False))  # no deck yet: no tokens
             found = {place: table.get(token) for place, token in tokens.items()}
         else:
             inverse = self._layer.inverse
@@ -412,16 +378,14 @@ class Deal:
         state.opened.update(zip(places, cards, strict=True))
         return bytes(cards) + proof
 
-    def _accept_opening(
-        self, places: Sequence[int], payload: bytes, head: bytes
-    ) -> tuple[int, ...]:
+    def _accept_opening(self, places: Sequence[int], payload: bytes, head: bytes) -> tuple[int, ...]:
         cards, proof = tuple(payload[: len(places)]), payload[len(places) :]
         opened = self.state.opened
         require(opened.keys().isdisjoint(places), Reason.POSITION, "a position is opened twice")
         require(max(cards) < CARDS, Reason.CARD, f"a card number is above {CARDS - 1}")
         fresh = len(set(cards)) == len(cards) and set(cards).isdisjoint(opened.values())
         require(fresh, Reason.POSITION, "a card is opened twice")
-        sender = DEALER if self.state.role == OTHER else OTHER
+        sender = other_role(self.state.role)
         proofs.verify(self._opening(sender, self.state.peer_key, places, cards, head), proof)
         opened.update(zip(places, cards, strict=True))
         return cards
@@ -433,9 +397,3 @@ class Deal:
         points = [self.points[card] for card in cards]
         tokens = [self.state.tokens[place] for place in places]
         return proofs.Equality(context, bytes(places) + bytes(cards), key, points, tokens)
-
-
-def _require_token_form(payload: bytes) -> None:
-    """Check the encodings of tokens and their proof."""
-    group.require_points(group.split(payload[: -proofs.PROOF_SIZE]), "token")
-    proofs.require_form(payload[-proofs.PROOF_SIZE :])

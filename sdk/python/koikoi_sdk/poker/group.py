@@ -12,7 +12,8 @@ only used to test that a *received* scalar is below the order.
 import ctypes
 import importlib
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 
 from koikoi_sdk.poker.errors import ProofError, Reason, require
 
@@ -40,7 +41,7 @@ def load_library(binding: str = "rbcl.rbcl") -> ctypes.CDLL:
     with tempfile.TemporaryDirectory(prefix="koikoi-", ignore_cleanup_errors=True) as private:
         tempfile.tempdir = private
         try:
-            library = importlib.import_module(binding)._sodium
+            library = importlib.import_module(binding)._sodium  # noqa: SLF001 - rbcl offers no public handle
         except OSError as error:
             raise ImportError(
                 f"libsodium cannot be loaded from {where}: {error}. Set the environment variable "
@@ -49,35 +50,29 @@ def load_library(binding: str = "rbcl.rbcl") -> ctypes.CDLL:
         finally:
             tempfile.tempdir = usual
     if not isinstance(library, ctypes.CDLL):
-        raise ImportError(f"{binding} holds no loaded libsodium; rbcl 1.1.2 is required.")
+        raise ImportError(f"{binding} holds no loaded libsodium; rbcl 1.1.2 is required.")  # noqa: TRY004 - for the caller a failed import
     return library
 
 
-def _bind(name: str, arguments: int) -> "ctypes._NamedFuncPointer":
+def _bind(name: str, *arguments: type) -> Callable[..., int]:
     function = getattr(_library, name)
-    function.argtypes = [ctypes.c_char_p] * arguments
+    function.argtypes = arguments
     function.restype = ctypes.c_int
-    return function
-
-
-def _bind_out(name: str, arguments: int) -> "ctypes._NamedFuncPointer":
-    function = _bind(name, arguments)
-    function.argtypes = [_Out] + [ctypes.c_char_p] * arguments
-    return function
+    return cast("Callable[..., int]", function)
 
 
 _library = load_library()
-_is_valid = _bind("crypto_core_ristretto255_is_valid_point", 1)
-_from_hash = _bind_out("crypto_core_ristretto255_from_hash", 1)
-_add = _bind_out("crypto_core_ristretto255_add", 2)
-_subtract = _bind_out("crypto_core_ristretto255_sub", 2)
-_multiply = _bind_out("crypto_scalarmult_ristretto255", 2)
-_multiply_base = _bind_out("crypto_scalarmult_ristretto255_base", 1)
-_scalar_reduce = _bind_out("crypto_core_ristretto255_scalar_reduce", 1)
-_scalar_invert = _bind_out("crypto_core_ristretto255_scalar_invert", 1)
-_scalar_add = _bind_out("crypto_core_ristretto255_scalar_add", 2)
-_scalar_subtract = _bind_out("crypto_core_ristretto255_scalar_sub", 2)
-_scalar_multiply = _bind_out("crypto_core_ristretto255_scalar_mul", 2)
+_is_valid = _bind("crypto_core_ristretto255_is_valid_point", ctypes.c_char_p)
+_from_hash = _bind("crypto_core_ristretto255_from_hash", _Out, ctypes.c_char_p)
+_add = _bind("crypto_core_ristretto255_add", _Out, ctypes.c_char_p, ctypes.c_char_p)
+_subtract = _bind("crypto_core_ristretto255_sub", _Out, ctypes.c_char_p, ctypes.c_char_p)
+_multiply = _bind("crypto_scalarmult_ristretto255", _Out, ctypes.c_char_p, ctypes.c_char_p)
+_multiply_base = _bind("crypto_scalarmult_ristretto255_base", _Out, ctypes.c_char_p)
+_scalar_reduce = _bind("crypto_core_ristretto255_scalar_reduce", _Out, ctypes.c_char_p)
+_scalar_invert = _bind("crypto_core_ristretto255_scalar_invert", _Out, ctypes.c_char_p)
+_scalar_add = _bind("crypto_core_ristretto255_scalar_add", _Out, ctypes.c_char_p, ctypes.c_char_p)
+_scalar_subtract = _bind("crypto_core_ristretto255_scalar_sub", _Out, ctypes.c_char_p, ctypes.c_char_p)
+_scalar_multiply = _bind("crypto_core_ristretto255_scalar_mul", _Out, ctypes.c_char_p, ctypes.c_char_p)
 
 
 def _sized(*values: bytes) -> None:

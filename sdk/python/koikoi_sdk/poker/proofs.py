@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from koikoi_sdk.poker import group
 from koikoi_sdk.poker.errors import Reason, require
-from koikoi_sdk.poker.group import multiply, multiply_base, weighted_sum
+from koikoi_sdk.poker.group import add_all, multiply, multiply_base
 from koikoi_sdk.poker.transcript import digest, scalar, secret_scalar, u16
 
 PROOF_SIZE = 2 * group.SIZE
@@ -41,8 +41,12 @@ class Equality:
 
 
 def _weights(statement_hash: bytes, size: int) -> list[bytes]:
-    rest = (scalar("dleq/rho", statement_hash, u16(index)) for index in range(1, size))
-    return [group.ONE, *rest]
+    """Give rho_2 .. rho_m; rho_1 is 1."""
+    return [scalar("dleq/rho", statement_hash, u16(index)) for index in range(1, size)]
+
+
+def _combine(rho: Sequence[bytes], points: Sequence[bytes]) -> bytes:
+    return add_all([points[0], *map(multiply, rho, points[1:])])
 
 
 def prove(equality: Equality, secret: bytes, randomness: bytes) -> bytes:
@@ -51,7 +55,7 @@ def prove(equality: Equality, secret: bytes, randomness: bytes) -> bytes:
     `randomness` is the 64-byte hedged value of section 11, kind `token` or `open`.
     """
     st = equality.digest()
-    base = weighted_sum(_weights(st, len(equality.points)), equality.points)
+    base = _combine(_weights(st, len(equality.points)), equality.points)
     nonce = secret_scalar("nonce/dleq", randomness, st)
     challenge = scalar("dleq/c", st, multiply_base(nonce), multiply(nonce, base))
     return challenge + group.scalar_add(nonce, group.scalar_multiply(challenge, secret))
@@ -61,6 +65,12 @@ def require_form(proof: bytes) -> None:
     """Refuse bytes that cannot be a proof (reason FORM)."""
     require(len(proof) == PROOF_SIZE, Reason.FORM, f"an equality proof has {PROOF_SIZE} bytes")
     group.require_scalars(group.split(proof), "equality proof")
+
+
+def require_tokens_form(payload: bytes) -> None:
+    """Refuse bytes that cannot be tokens followed by their proof (reason FORM)."""
+    group.require_points(group.split(payload[:-PROOF_SIZE]), "token")
+    require_form(payload[-PROOF_SIZE:])
 
 
 def verify(equality: Equality, proof: bytes) -> None:
@@ -76,7 +86,7 @@ def verify(equality: Equality, proof: bytes) -> None:
     challenge, response = group.split(proof)
     st = equality.digest()
     rho = _weights(st, len(equality.points))
-    base, image = weighted_sum(rho, equality.points), weighted_sum(rho, equality.images)
+    base, image = _combine(rho, equality.points), _combine(rho, equality.images)
     first = group.subtract(multiply_base(response), multiply(challenge, equality.key))
     second = group.subtract(multiply(response, base), multiply(challenge, image))
     holds = challenge == scalar("dleq/c", st, first, second)

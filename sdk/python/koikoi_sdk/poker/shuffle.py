@@ -67,9 +67,9 @@ class Proof:
         parts = group.split(data)
         group.require_points(parts[: 2 * CARDS], "commitment")
         group.require_scalars(parts[2 * CARDS :], "response")
-        middle = parts[2 * CARDS : 2 * CARDS + 5]
+        e, s1, s2, s3, sk = parts[2 * CARDS : 2 * CARDS + 5]
         tail = parts[2 * CARDS + 5 :]
-        return cls(parts[:CARDS], parts[CARDS : 2 * CARDS], *middle, tail[:CARDS], tail[CARDS:])
+        return cls(parts[:CARDS], parts[CARDS : 2 * CARDS], e, s1, s2, s3, sk, tail[:CARDS], tail[CARDS:])
 
 
 @dataclass(frozen=True)
@@ -119,27 +119,17 @@ def prove(context: bytes, statement: Statement, layer: Layer, randomness: bytes)
     two different proofs with one value would disclose the key. A false statement gives a proof that
     does not verify.
     """
-    order, indices = layer.permutation, [u16(index) for index in range(CARDS)]
-    h, hs = generators()
+    indices, hs = [u16(index) for index in range(CARDS)], generators()[1]
     r = [secret_scalar("nonce/r", randomness, context, index) for index in indices]
-    committed = {
-        card: add(multiply_base(r[card]), hs[place]) for place, card in enumerate(order)
-    }
-    commitments = tuple(committed[card] for card in range(CARDS))
+    rh = [secret_scalar("nonce/rh", randomness, context, index) for index in indices]
+    commitments = _commit(layer.permutation, r)
     st = hash_statement(context, statement, commitments)
     u = weights(st)
-    shuffled = [u[card] for card in order]
-    rh = [secret_scalar("nonce/rh", randomness, context, index) for index in indices]
-    chain, last, end = [], h, group.ZERO
-    for value, weight in zip(rh, shuffled, strict=True):
-        last = _link(value, weight, last)
-        chain.append(last)
-        end = scalar_add(value, scalar_multiply(weight, end))
+    shuffled = [u[card] for card in layer.permutation]
+    before, chain, end = _chain(rh, shuffled)
 
     bound = (randomness, st, b"".join(chain))
-    w1, w2, w3, wk = (
-        secret_scalar(f"nonce/{name}", *bound, u16(0)) for name in ("w1", "w2", "w3", "wk")
-    )
+    w1, w2, w3, wk = (secret_scalar(f"nonce/{name}", *bound, u16(0)) for name in ("w1", "w2", "w3", "wk"))
     wh = [secret_scalar("nonce/wh", *bound, index) for index in indices]
     wp = [secret_scalar("nonce/wp", *bound, index) for index in indices]
     announcement = Announcement(
@@ -148,7 +138,7 @@ def prove(context: bytes, statement: Statement, layer: Layer, randomness: bytes)
         add(multiply_base(w3), weighted_sum(wp, hs)),
         _consistency(statement, layer, wp, wk, u),
         multiply_base(wk),
-        tuple(map(_link, wh, wp, (h, *chain[:-1]))),
+        tuple(map(_link, wh, wp, before)),
     )
     e = announcement.challenge(st, chain)
 
@@ -157,7 +147,7 @@ def prove(context: bytes, statement: Statement, layer: Layer, randomness: bytes)
 
     return Proof(
         commitments,
-        tuple(chain),
+        chain,
         e,
         answer(w1, _sum(r)),
         answer(w2, end),
@@ -168,9 +158,23 @@ def prove(context: bytes, statement: Statement, layer: Layer, randomness: bytes)
     ).encode()
 
 
-def _consistency(
-    statement: Statement, layer: Layer, wp: Sequence[bytes], wk: bytes, u: Sequence[bytes]
-) -> bytes:
+def _commit(order: Sequence[int], r: Sequence[bytes]) -> tuple[bytes, ...]:
+    """Give C_j = r_j*G + H_i for j = p(i): commitments to the columns of the permutation matrix."""
+    hs = generators()[1]
+    columns = {card: add(multiply_base(r[card]), hs[place]) for place, card in enumerate(order)}
+    return tuple(columns[card] for card in range(CARDS))
+
+
+def _chain(rh: Sequence[bytes], shuffled: Sequence[bytes]) -> tuple[tuple[bytes, ...], tuple[bytes, ...], bytes]:
+    """Give (Ch_-1 .. Ch_46, Ch_0 .. Ch_47, Rh_47): commitments to the partial products of u'."""
+    points, end = [generators()[0]], group.ZERO
+    for value, weight in zip(rh, shuffled, strict=True):
+        points.append(_link(value, weight, points[-1]))
+        end = scalar_add(value, scalar_multiply(weight, end))
+    return tuple(points[:-1]), tuple(points[1:]), end
+
+
+def _consistency(statement: Statement, layer: Layer, wp: Sequence[bytes], wk: bytes, u: Sequence[bytes]) -> bytes:
     """Give T4 = sum w'_i*Y_i - wk*(sum u_j*X_j) with half the multiplications.
 
     Y_i = k*X_p(i) is known to the prover, so everything is collected over X: the factor of X_j,
@@ -220,4 +224,3 @@ def recompute(statement: Statement, proof: Proof, u: Sequence[bytes]) -> Announc
         t6=subtract(multiply_base(proof.sk), multiply(e, statement.key)),
         th=tuple(subtract(link, multiply(e, point)) for link, point in zip(links, proof.chain, strict=True)),
     )
-

@@ -20,12 +20,14 @@ class Statement:
     after: tuple[bytes, ...]
 
     def require_form(self) -> None:
-        """Check lengths and encodings (reason FORM)."""
+        """Check lengths and the encodings of what was received, `key` and `after` (reason FORM).
+
+        `before` is the receiver's own list. (Were a point of it invalid, using it would raise FORM.)
+        """
         whole = len(self.before) == CARDS and len(self.after) == CARDS
         require(whole, Reason.FORM, f"a deck has {CARDS} points")
         group.require_points([self.key], "key")
-        group.require_points(self.before, "input deck")
-        group.require_points(self.after, "output deck")
+        group.require_points(self.after, "deck")
 
     def require_plausible(self) -> None:
         """Check that no two cards are equal and that the key hides something (reason PROOF)."""

@@ -75,7 +75,7 @@ def permutation(size: int, label: str, *fields: bytes) -> tuple[int, ...]:
     return tuple(items)
 
 
-def hedge(seed: bytes, did: bytes, kind: str, head: bytes, fresh: bytes) -> bytes:
+def hedge(seed: bytes | bytearray, did: bytes, kind: str, head: bytes, fresh: bytes) -> bytes:
     """Derive the 64 bytes of randomness of one proof (docs/protocol.md section 11).
 
     A broken generator behind `fresh` alone, or a repeated seed alone, does not repeat a nonce.
