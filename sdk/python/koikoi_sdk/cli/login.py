@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -26,7 +27,7 @@ def command(
     client_id: str,
     login_hint: str | None,
     begin: bool,
-    id_token_file: click.utils.LazyFile | None,
+    id_token_file: TextIO | None,
 ) -> None:
     """Sign this device in.
 
