@@ -1,0 +1,116 @@
+"""Runs one service process: settings, signals, an orderly end.
+
+SIGTERM or SIGINT: readiness fails, the drains run (tell streams "come back"), then everything that `build` opened is
+closed in reverse, within the grace time. A second signal ends the process at once.
+"""
+
+import asyncio
+import ctypes
+import os
+import resource
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+
+import uvloop
+
+from services.kit import log
+from services.kit.health import Health
+from services.kit.settings import SettingsError
+
+__all__ = ["App", "die_with_parent", "run"]
+
+
+@dataclass
+class App:
+    """A running service.
+
+    Args:
+        name: For example `match`.
+        health: What probes are told.
+        ports: The bound ports by use: `grpc`, `metrics`, `websocket`, `http`.
+        drains: Run in order when the process was told to end, before anything is closed.
+        grace_s: How long drains and closing may take in all.
+    """
+
+    name: str
+    health: Health
+    ports: dict[str, int] = field(default_factory=dict)
+    drains: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    grace_s: float = 15.0
+
+    async def begin_drain(self) -> None:
+        """Fail readiness, then tell everybody who is connected to go elsewhere."""
+        self.health.draining = True
+        for drain in self.drains:
+            await drain()
+
+
+Build = Callable[[Mapping[str, str]], AbstractAsyncContextManager[App]]
+Command = Callable[[Mapping[str, str]], Awaitable[None]]
+
+
+def run(name: str, build: Build, commands: Mapping[str, Command] | None = None) -> None:
+    """Run a service until a signal, or one of its commands (`python -m services.match migrate`).
+
+    Exits with 2 and one sentence on stderr when a setting is bad, with 1 when closing took longer than the grace time.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold keys
+    if os.environ.get("KOIKOI_PARENT_DEATH_SIGNAL") == "1":
+        die_with_parent()
+    try:
+        log.configure(name)
+        uvloop.run(_work(name, build, commands or {}))
+    except SettingsError as error:
+        sys.exit(_say(str(error), 2))
+    except OSError as error:
+        sys.exit(_say(f"{name} cannot start: {error}", 1))
+    except TimeoutError:
+        sys.exit(_say(f"{name} did not close within the grace time.", 1))
+
+
+def die_with_parent() -> None:
+    """Ask Linux to kill this process when its parent dies, even by kill -9; elsewhere this does nothing."""
+    if sys.platform != "linux":
+        return
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:  # it died before the call
+        os._exit(1)
+
+
+async def _work(name: str, build: Build, commands: Mapping[str, Command]) -> None:
+    if len(sys.argv) == 1:
+        await _serve(build)
+    elif len(sys.argv) == 2 and sys.argv[1] in commands:
+        await commands[sys.argv[1]](os.environ)
+    else:
+        raise SettingsError(f"usage: python -m services.{name} [{' | '.join(commands)}]")
+
+
+async def _serve(build: Build) -> None:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            os._exit(1)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+    context = build(os.environ)
+    app = await context.__aenter__()
+    log.get().info(f"{app.name}.started", ports=app.ports)
+    await stop.wait()
+    log.get().info(f"{app.name}.draining")
+    async with asyncio.timeout(app.grace_s):
+        await app.begin_drain()
+        await context.__aexit__(None, None, None)
+    log.get().info(f"{app.name}.stopped")
+
+
+def _say(sentence: str, status: int) -> int:
+    print(sentence, file=sys.stderr)
+    return status

@@ -1,0 +1,236 @@
+"""A gRPC server whose handlers need no `try`: one interceptor owns errors, deadlines, identity, log line and metrics.
+
+Default deny: a method needs a valid access token unless it is listed as anonymous.
+"""
+
+import asyncio
+import secrets
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any
+from urllib.parse import unquote
+
+import grpc
+from google.protobuf.duration_pb2 import Duration
+from google.rpc import code_pb2, error_details_pb2, status_pb2
+from grpc_status import rpc_status
+
+from services.kit import log
+from services.kit.errors import Code, ServiceError, Unauthenticated
+from services.kit.health import Health, register_grpc_health
+from services.kit.limits import resolve_address
+from services.kit.metrics import Metrics
+from services.kit.tokens import AccessTokenVerifier, Caller
+
+__all__ = ["caller", "client_address", "rich_status", "start_server"]
+
+_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
+_address: ContextVar[str] = ContextVar("client_address", default="unknown")
+_FOREIGN = ("/grpc.health.", "/grpc.reflection.")
+_OPTIONS = (
+    ("grpc.so_reuseport", 0),  # a port that is taken is an error, not a second listener
+    ("grpc.max_receive_message_length", 64 * 1024),
+    ("grpc.max_concurrent_streams", 256),
+    ("grpc.max_metadata_size", 16 * 1024),
+    ("grpc.keepalive_time_ms", 25_000),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+)
+
+
+def caller() -> Caller:
+    """Return who calls the RPC in progress.
+
+    Raises:
+        Unauthenticated: Nobody was identified (an anonymous method).
+    """
+    if (known := _caller.get()) is None:
+        raise Unauthenticated("This call needs an access token.")
+    return known
+
+
+def client_address() -> str:
+    """Return the client's IP address for limits; from `x-forwarded-for` only where a trusted proxy wrote it."""
+    return _address.get()
+
+
+def rich_status(error: ServiceError, domain: str) -> status_pb2.Status:
+    """Return the error as google.rpc.Status: ErrorInfo always, BadRequest and RetryInfo where they apply (AIP-193)."""
+    status = status_pb2.Status(code=int(error.code), message=error.message)
+    metadata = {**error.metadata, **({"field": error.field} if error.field else {})}
+    info = error_details_pb2.ErrorInfo(reason=error.reason, domain=error.domain or domain, metadata=metadata)
+    status.details.add().Pack(info)
+    if error.field:
+        violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=error.message)
+        status.details.add().Pack(error_details_pb2.BadRequest(field_violations=[violation]))
+    if error.retry_after_s is not None:
+        delay = Duration(nanos=0)
+        delay.FromNanoseconds(int(error.retry_after_s * 1e9))
+        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
+    return status
+
+
+class _Edge(grpc.aio.ServerInterceptor):
+    def __init__(
+        self,
+        metrics: Metrics,
+        verifier: AccessTokenVerifier | None,
+        anonymous: Collection[str],
+        trusted_proxies: Sequence[str],
+        deadline_s: float,
+    ) -> None:
+        self._metrics, self._verifier, self._anonymous = metrics, verifier, frozenset(anonymous)
+        self._trusted_proxies, self._deadline_s = trusted_proxies, deadline_s
+        self._domain = f"{metrics.service}.koikoi"
+
+    async def intercept_service(
+        self, continuation: Callable[[Any], Awaitable[Any]], details: grpc.HandlerCallDetails
+    ) -> Any:
+        handler = await continuation(details)
+        if handler is None or details.method.startswith(_FOREIGN):
+            return handler
+        method = details.method.rpartition("/")[2]
+        kind = f"{'stream' if handler.request_streaming else 'unary'}_"
+        if handler.response_streaming:
+            wrapped: Any = self._stream(method, getattr(handler, f"{kind}stream"))
+            make = getattr(grpc, f"{kind}stream_rpc_method_handler")
+        else:
+            wrapped = self._unary(method, getattr(handler, f"{kind}unary"))
+            make = getattr(grpc, f"{kind}unary_rpc_method_handler")
+        return make(wrapped, handler.request_deserializer, handler.response_serializer)
+
+    def _unary(self, method: str, behavior: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def run(request: Any, context: Any) -> Any:
+            started = time.perf_counter()
+            with self._guard(method) as outcome:
+                remaining = context.time_remaining()
+                limit_s = self._deadline_s if remaining is None else min(remaining, self._deadline_s)
+                try:
+                    async with asyncio.timeout(limit_s):
+                        await self._identify(method, context)
+                        answer = await behavior(request, context)
+                except Exception as error:  # noqa: BLE001 - the edge is where every error ends
+                    status = self._status(method, error)
+                    outcome(code_pb2.Code.Name(status.code), error)
+                else:
+                    outcome("OK")
+                    self._metrics.rpc_seconds.labels(method).observe(time.perf_counter() - started)
+                    return answer
+            return await context.abort_with_status(rpc_status.to_status(status))
+
+        return run
+
+    def _stream(self, method: str, behavior: Callable[..., Any]) -> Callable[..., AsyncIterator[Any]]:
+        async def run(request: Any, context: Any) -> AsyncIterator[Any]:
+            with self._guard(method) as outcome:
+                try:
+                    await self._identify(method, context)
+                    answers = behavior(request, context)
+                    if hasattr(answers, "__aiter__"):
+                        async for answer in answers:
+                            yield answer
+                    else:
+                        await answers
+                except Exception as error:  # noqa: BLE001 - the edge is where every error ends
+                    status = self._status(method, error)
+                    outcome(code_pb2.Code.Name(status.code), error)
+                else:
+                    outcome("OK")
+                    return
+            await context.abort_with_status(rpc_status.to_status(status))
+
+        return run
+
+    @contextmanager
+    def _guard(self, method: str) -> Any:
+        """Write one log line and count one RPC, also for a call whose client went away."""
+        said = ["CANCELLED", ""]
+
+        def outcome(code: str, error: Exception | None = None) -> None:
+            said[:] = [code, error.reason if isinstance(error, ServiceError) else ""]
+
+        started = time.perf_counter()
+        try:
+            yield outcome
+        finally:
+            code, reason = said
+            self._metrics.rpcs.labels(method, code).inc()
+            log.get().info(
+                f"{self._metrics.service}.rpc",
+                method=method, outcome=code, reason=reason, ms=round((time.perf_counter() - started) * 1000, 1),
+            )  # fmt: skip
+
+    async def _identify(self, method: str, context: Any) -> None:
+        metadata = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+        peer = _peer_address(context.peer())
+        _address.set(resolve_address(peer, metadata.get("x-forwarded-for", ""), self._trusted_proxies))
+        _caller.set(None)
+        if method in self._anonymous:
+            return
+        scheme, _, token = metadata.get("authorization", "").partition(" ")
+        if self._verifier is None or scheme.lower() != "bearer" or not token:
+            raise Unauthenticated("This call needs the header `authorization: Bearer <access token>`.")
+        _caller.set(await self._verifier.verify(token))
+
+    def _status(self, method: str, error: Exception) -> status_pb2.Status:
+        if isinstance(error, ServiceError):
+            return rich_status(error, self._domain)
+        if isinstance(error, TimeoutError):
+            return status_pb2.Status(code=int(Code.DEADLINE_EXCEEDED), message="The call took too long.")
+        error_id = secrets.token_hex(8)
+        log.get().error(
+            f"{self._metrics.service}.rpc.failed",
+            method=method,
+            error_id=error_id,
+            error=type(error).__name__,  # where, but not the message: a driver's may quote a row
+            trace=traceback.format_tb(error.__traceback__),
+        )
+        return status_pb2.Status(code=int(Code.INTERNAL), message=f"Internal error {error_id}.")
+
+
+def _peer_address(peer: str) -> str:
+    kind, _, rest = peer.partition(":")
+    if kind not in ("ipv4", "ipv6"):
+        return kind
+    return unquote(rest.rpartition(":")[0]).removeprefix("[").removesuffix("]").partition("%")[0]
+
+
+@asynccontextmanager
+async def start_server(
+    *,
+    address: str,
+    services: Sequence[Callable[[grpc.aio.Server], None]],
+    health: Health,
+    metrics: Metrics,
+    verifier: AccessTokenVerifier | None,
+    anonymous: Collection[str] = (),
+    trusted_proxies: Sequence[str] = (),
+    deadline_s: float = 10.0,
+    grace_s: float = 5.0,
+) -> AsyncIterator[int]:
+    """Serve gRPC on host:port; gives the bound port. Leaving finishes calls in flight for up to `grace_s`.
+
+    Args:
+        address: Where to listen; port 0 lets the system choose.
+        services: Callables that add one servicer each.
+        health: What the gRPC health service answers.
+        metrics: Counts RPCs; its service name is also the domain of errors.
+        verifier: Checks access tokens; None when every method is anonymous.
+        anonymous: Names of the methods that anybody may call.
+        trusted_proxies: Addresses or networks whose `x-forwarded-for` counts.
+        deadline_s: Longest time for a unary call, whatever the client asks.
+        grace_s: See above.
+    """
+    edge = _Edge(metrics, verifier, anonymous, trusted_proxies, deadline_s)
+    server = grpc.aio.server(interceptors=[edge], options=_OPTIONS)
+    for register in services:
+        register(server)
+    register_grpc_health(server, health)
+    port = server.add_insecure_port(address)
+    await server.start()
+    try:
+        yield port
+    finally:
+        await server.stop(grace_s)

@@ -1,0 +1,57 @@
+"""Structured logs: one JSON object per line on stderr, event names like `room.create.refused`.
+
+Never log a token, a key, a payload or a password. Account and device ids may appear; they are random.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+import structlog
+
+from services.kit.settings import SettingsError
+
+__all__ = ["Logger", "configure", "get"]
+
+Logger = structlog.typing.FilteringBoundLogger
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+def configure(service: str, environ: Mapping[str, str] = os.environ, stream: TextIO | None = None) -> None:
+    """Set up logging for this process; `KOIKOI_LOG_LEVEL` is debug, info (default), warning or error.
+
+    Raises:
+        SettingsError: The level is unknown.
+    """
+    level = environ.get("KOIKOI_LOG_LEVEL", "info").lower()
+    if level not in _LEVELS:
+        raise SettingsError(f"KOIKOI_LOG_LEVEL must be one of {', '.join(_LEVELS)}.")
+    number = logging.getLevelNamesMapping()[level.upper()]
+
+    def add_service(_logger: object, _method: str, event: Any) -> Any:
+        event["service"] = service
+        return event
+
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            add_service,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.PrintLoggerFactory(stream or sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    # Libraries (grpc, asyncio, aiohttp) speak through the standard library; only their warnings matter here.
+    logging.basicConfig(level=max(number, logging.WARNING), stream=stream or sys.stderr, force=True)
+
+
+def get() -> Logger:
+    """Return the logger. Binding happens at the call, so tests may reconfigure."""
+    logger: Logger = structlog.get_logger()
+    return logger

@@ -1,0 +1,54 @@
+"""Redis: one client per use, scripts by their hash."""
+
+from collections.abc import Sequence
+from hashlib import sha1
+from typing import Any, Protocol
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError
+
+__all__ = ["Script", "load_script", "open_client"]
+
+Argument = bytes | str | int | float
+
+
+class Script(Protocol):
+    """One atomic step on Redis."""
+
+    async def __call__(self, keys: Sequence[bytes | str], args: Sequence[Argument] = ()) -> Any:
+        """Run the script; all keys share one hash tag."""
+        ...
+
+
+def open_client(url: str, *, max_connections: int = 32) -> Redis:
+    """Make a client for `redis://`, `rediss://` or `unix://` URLs; connects at the first command.
+
+    Answers are bytes. A command waits at most 5 s and is repeated once only when the connection was refused or dropped,
+    so every script must be safe to run twice. Close with `await client.aclose()`.
+    """
+    client: Redis = Redis.from_url(
+        url,
+        max_connections=max_connections,
+        socket_timeout=5.0,
+        socket_connect_timeout=2.0,
+        health_check_interval=15,
+        retry=Retry(ExponentialBackoff(cap=0.2, base=0.05), 1),
+        retry_on_error=[RedisConnectionError],
+    )
+    return client
+
+
+def load_script(client: Redis, text: str) -> Script:
+    """Prepare a Lua script: sent by hash, and in full only to a server that does not know it yet."""
+    digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
+
+    async def run(keys: Sequence[bytes | str], args: Sequence[Argument] = ()) -> Any:
+        try:
+            return await client.evalsha(digest, len(keys), *keys, *args)
+        except NoScriptError:
+            return await client.eval(text, len(keys), *keys, *args)
+
+    return run
