@@ -1,0 +1,1 @@
+"""One seat at the table."""
