@@ -9,10 +9,11 @@ nothing; `OrderError` is a fault of the calling code.
 """
 
 from koikoi_sdk.poker.audit import Commitment
-from koikoi_sdk.poker.deal import Deal, DealState
+from koikoi_sdk.poker.deal import Deal
 from koikoi_sdk.poker.errors import OrderError, ProofError, Reason
 from koikoi_sdk.poker.keys import DeviceKey, is_device_key, verify
 from koikoi_sdk.poker.layout import Role, Step, card_points, deal_id, reader
+from koikoi_sdk.poker.state import DealState
 from koikoi_sdk.poker.transcript import digest
 
 __all__ = [

@@ -23,10 +23,9 @@ restarted device resends the stored bytes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from koikoi_sdk.poker import audit, group, proofs, shuffle
-from koikoi_sdk.poker.errors import OrderError, Reason, require
+from koikoi_sdk.poker.errors import OrderError, ProofError, Reason, require
 from koikoi_sdk.poker.group import SIZE
 from koikoi_sdk.poker.layout import (
     CLAIM_SIZE,
@@ -42,7 +41,6 @@ from koikoi_sdk.poker.layout import (
     S3_SIZE,
     SECOND_TOKENS,
     TOKEN_SIZE,
-    Role,
     Step,
     card_points,
     due,
@@ -50,29 +48,9 @@ from koikoi_sdk.poker.layout import (
     reader,
     top,
 )
+from koikoi_sdk.poker.state import DealState
 from koikoi_sdk.poker.statement import Layer, Statement
 from koikoi_sdk.poker.transcript import CARDS, hedge, proof_context
-
-
-@dataclass
-class DealState:
-    """Holds all that must be stored of a deal; plain values that any encoding can carry.
-
-    `seed`: 32 bytes of the OS generator, drawn for this attempt (the other: when S1 arrives);
-    secret. `steps`: messages done. `peer_key`, `dealer_deck` (A), `deck` (B): empty until known.
-    `tokens`: all tokens given and received, by position. `opened`: cards that both devices know,
-    by position.
-    """
-
-    role: Role
-    did: bytes
-    seed: bytearray
-    steps: int = 0
-    peer_key: bytes = b""
-    dealer_deck: tuple[bytes, ...] = ()
-    deck: tuple[bytes, ...] = ()
-    tokens: dict[int, bytes] = field(default_factory=dict)
-    opened: dict[int, int] = field(default_factory=dict)
 
 
 class Deal:
@@ -157,7 +135,7 @@ class Deal:
         statement = self._require_shuffle(self.state.dealer_deck, shuffled, head)
         received = self._check_tokens(SECOND_TOKENS, tokens, head, statement)
         self.state.peer_key, self.state.deck = statement.key, statement.after
-        self._keep_tokens(received)
+        self._keep(*received)
         self.state.steps += 1
 
     def show_field(self, head: bytes, fresh_token: bytes, fresh_opening: bytes) -> bytes:
@@ -176,7 +154,7 @@ class Deal:
         proofs.require_form(opening[len(FIELD) :])
         received = self._check_tokens(HANDS[OTHER], tokens, head)
         self._accept_opening(FIELD, opening, head)
-        self._keep_tokens(received)
+        self._keep(*received)
         self.state.steps += 1
 
     def claim_hand(self, head: bytes, fresh: bytes) -> bytes:
@@ -227,7 +205,7 @@ class Deal:
         """Accept T2 and give the card that this device now has to flip."""
         self._expect(Step.TOKEN, payload, TOKEN_SIZE)
         proofs.require_tokens_form(payload)
-        self._keep_tokens(self._check_tokens([self.top], payload, head))
+        self._keep(*self._check_tokens([self.top], payload, head))
         card = self._read[self.top]
         self.state.steps += 1
         return card
@@ -256,17 +234,35 @@ class Deal:
         context = audit.audit_context(self.state.did, role, head)
         return audit.Commitment(context, self._statement(role), self._layer, self._hedge("audit", head, fresh))
 
-    def verify_audit(self, head: bytes, commitment: bytes, nonce: bytes, response: bytes) -> None:
-        """Accept the audit of the opponent's shuffle; `head` precedes the message with its commitment.
+    def challenge_audit(self, head: bytes, commitment: bytes, nonce: bytes) -> None:
+        """Fix the nonce with which this device answers the opponent's commitment.
 
-        `nonce` is this device's own, drawn after the commitment was received and never used before.
+        `head` precedes the message with the commitment. `nonce` is 32 random bytes drawn now, after the
+        commitment arrived: who knows it earlier can grind a commitment that hides a wrong deck. A new
+        challenge voids the open one (docs/protocol.md section 7, restart).
 
         Raises:
-            ProofError: FORM for a wrong length or a non-canonical scalar, else AUDIT.
+            OrderError: The nonce was used before in this deal.
         """
-        role = other_role(self.state.role)
+        if nonce in self.state.nonces or len(nonce) != audit.NONCE_SIZE:
+            raise OrderError("an audit nonce is 32 bytes that were never used before")
+        require(len(commitment) == SIZE, Reason.FORM, f"an audit commitment has {SIZE} bytes")
+        self.state.nonces.append(nonce)
+        self.state.challenge = (head, commitment)
+
+    def accept_audit(self, response: bytes) -> None:
+        """Accept the audit of the opponent's shuffle: its response to the open challenge.
+
+        Raises:
+            ProofError: FORM for a wrong length, a non-canonical scalar or if no challenge is open,
+                else AUDIT.
+        """
+        if self.state.challenge is None:
+            raise ProofError(Reason.FORM, "no audit response is due")
+        (head, commitment), role = self.state.challenge, other_role(self.state.role)
         context = audit.audit_context(self.state.did, role, head)
-        audit.verify(context, self._statement(role), commitment, nonce, response)
+        audit.verify(context, self._statement(role), commitment, self.state.nonces[-1], response)
+        self.state.challenge = None
 
     def erase(self) -> None:
         """Forget key, permutation, seed and unopened cards; only what was opened stays readable.
@@ -340,8 +336,8 @@ class Deal:
 
     def _check_tokens(
         self, places: Sequence[int], payload: bytes, head: bytes, made: Statement | None = None
-    ) -> dict[int, bytes]:
-        """Check tokens against the deck, or in S2 against the deck in the same message."""
+    ) -> tuple[dict[int, bytes], dict[int, int]]:
+        """Give tokens and the cards they show; checked against the deck, in S2 the one in the message."""
         key, deck = (made.key, made.after) if made else (self.state.peer_key, self.state.deck)
         tokens = group.split(payload[: -proofs.PROOF_SIZE])
         context = proof_context(self.state.did, "token", other_role(self.state.role), head)
@@ -349,12 +345,11 @@ class Deal:
         equality = proofs.Equality(context, bytes(places), key, tokens, images)
         proofs.verify(equality, payload[-proofs.PROOF_SIZE :])
         received = dict(zip(places, tokens, strict=True))
-        self._look_up(received)
-        return received
+        return received, self._look_up(received)
 
-    def _keep_tokens(self, received: dict[int, bytes]) -> None:
-        self.state.tokens.update(received)
-        self._read.update(self._look_up(received))
+    def _keep(self, tokens: Mapping[int, bytes], cards: Mapping[int, int]) -> None:
+        self.state.tokens.update(tokens)
+        self._read.update(cards)
 
     def _look_up(self, tokens: Mapping[int, bytes]) -> dict[int, int]:
         """Read cards from tokens for this device, by position."""

@@ -12,6 +12,8 @@ class Reason(IntEnum):
 
     FORM = 1
     """Wrong length, unexpected message, non-canonical point or scalar, identity."""
+    SIGNATURE = 2
+    """A head or a signature."""
     PROOF = 4
     """Shuffle proof, DLEQ, equal cards in a deck, a forbidden public key, the coin's opening."""
     CARD = 5

@@ -41,7 +41,7 @@ def load_library(binding: str = "rbcl.rbcl") -> ctypes.CDLL:
     with tempfile.TemporaryDirectory(prefix="koikoi-", ignore_cleanup_errors=True) as private:
         tempfile.tempdir = private
         try:
-            library = importlib.import_module(binding)._sodium  # noqa: SLF001 - rbcl offers no public handle
+            library = getattr(importlib.import_module(binding), "_sodium", None)
         except OSError as error:
             raise ImportError(
                 f"libsodium cannot be loaded from {where}: {error}. Set the environment variable "
