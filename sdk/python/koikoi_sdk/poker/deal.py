@@ -41,6 +41,7 @@ from koikoi_sdk.poker.layout import (
     S3_SIZE,
     SECOND_TOKENS,
     TOKEN_SIZE,
+    Role,
     Step,
     card_points,
     due,
