@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from koikoi_sdk.rules.referee import answer
 
 SAMPLE = json.loads((Path(__file__).parents[2] / "vectors" / "rules" / "sample.json").read_text())

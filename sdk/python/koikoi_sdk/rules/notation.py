@@ -96,8 +96,7 @@ def action_json(action: Action) -> list[str | None]:
             return ["take", NAMES[target]]
         case Shobu():
             return ["shobu"]
-        case Koikoi():
-            return ["koikoi"]
+    return ["koikoi"]
 
 
 def yaku_json(yaku: Yaku) -> list[list[str | int]]:
