@@ -1,0 +1,1 @@
+"""Rooms in which two players meet, and the match contracts they take away."""

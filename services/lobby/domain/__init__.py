@@ -1,0 +1,1 @@
+"""What a room is, who may see and enter it, and what its contract says. Pure."""

@@ -1,0 +1,1 @@
+"""The gRPC edge of lobby: check shape, convert, call, convert."""

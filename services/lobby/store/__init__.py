@@ -1,0 +1,1 @@
+"""Rooms and their index in Redis."""
