@@ -1,0 +1,1 @@
+"""The gRPC door of auth: check shape, convert, call, convert."""

@@ -1,0 +1,114 @@
+"""The settings of auth, `KOIKOI_AUTH_*`, and what production refuses."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from services.auth.domain.identity import GOOGLE
+from services.kit.settings import SettingsError, load
+
+PREFIX = "KOIKOI_AUTH"
+GOOGLE_KEY_SET = "https://www.googleapis.com/oauth2/v3/certs"
+GENERATED_MARK = "development-"  # begins every secret that is made up when none is given
+GENERATED_KEY_FILE = "first.json"  # the name kit gives a signing key that it makes up
+
+_MIN_SECRET_CHARACTERS = 32
+_MIN_PASSWORD_CHARACTERS = 16
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Is everything an operator can set; secrets may come from `*_FILE`."""
+
+    database_url: str = field(metadata={"doc": "Postgres, schema auth."})
+    redis_url: str = field(metadata={"doc": "Redis for challenges and limits."})
+    key_directory: Path = field(metadata={"doc": "Signing keys, Ed25519 JWK files; in development made when missing."})
+    oidc_client_ids: tuple[str, ...] = field(metadata={"doc": "Our client ids at the identity provider."})
+    environment: str = field(default="development", metadata={"doc": "development or production."})
+    grpc_address: str = field(default="127.0.0.1:50051", metadata={"doc": "Where gRPC listens."})
+    metrics_address: str = field(default="127.0.0.1:9101", metadata={"doc": "Where metrics and health listen."})
+    revocations_redis_url: str = field(
+        default="", metadata={"doc": "Redis of the stream `revocations`, else redis_url."}
+    )
+    issuer: str = field(default="", metadata={"doc": "Name in our tokens; empty: https://auth.koikoi/{environment}."})
+    oidc_issuer: str = field(default=GOOGLE, metadata={"doc": "The identity provider."})
+    oidc_jwks_url: str = field(default=GOOGLE_KEY_SET, metadata={"doc": "The identity provider's public keys."})
+    oidc_skew_s: float = field(default=30.0, metadata={"doc": "How far the provider's clock may be off.", "max": 300})
+    picture_host: str = field(default="lh3.googleusercontent.com", metadata={"doc": "Host of avatar pictures."})
+    token_secret: str = field(
+        default="", metadata={"doc": "Key of refresh tokens, 32 characters or more; in development made when empty."}
+    )
+    refresh_lifetime_s: float = field(
+        default=30 * 86_400.0, metadata={"doc": "How long an unused session lives.", "min": 60}
+    )
+    address_per_minute: int = field(default=120, metadata={"doc": "Calls of a kind per address.", "min": 1})
+    device_per_minute: int = field(default=20, metadata={"doc": "Calls of a kind per device or account.", "min": 1})
+    trusted_proxies: tuple[str, ...] = field(default=(), metadata={"doc": "Networks whose x-forwarded-for counts."})
+
+    @property
+    def issuer_name(self) -> str:
+        """Return `iss` of our tokens; it contains the environment's name."""
+        return self.issuer or f"https://auth.koikoi/{self.environment}"
+
+    @property
+    def audience(self) -> str:
+        """Return `aud` of our tokens."""
+        return f"koikoi/{self.environment}"
+
+
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """Read and check the settings.
+
+    Raises:
+        SettingsError: One is missing, bad, or not fit for production; one sentence that names the variable.
+    """
+    settings = load(Settings, PREFIX, environ)
+    if not settings.oidc_client_ids:
+        raise SettingsError("KOIKOI_AUTH_OIDC_CLIENT_IDS must name at least one client id of the identity provider.")
+    if settings.token_secret and len(settings.token_secret) < _MIN_SECRET_CHARACTERS:
+        raise SettingsError(f"KOIKOI_AUTH_TOKEN_SECRET must have at least {_MIN_SECRET_CHARACTERS} characters.")
+    if settings.environment == "production":
+        _check_production(settings)
+    else:
+        _check_development(settings)
+    return settings
+
+
+def _check_development(settings: Settings) -> None:
+    for name in ("oidc_issuer", "oidc_jwks_url"):
+        url = urlsplit(getattr(settings, name))
+        is_local = url.scheme == "http" and url.hostname in _LOOPBACK
+        if url.scheme != "https" and not is_local:
+            raise SettingsError(f"{PREFIX}_{name.upper()} must be an https URL, or http on a loopback address.")
+
+
+def _check_production(settings: Settings) -> None:
+    """Refuse what is only fit for development, the most dangerous first."""
+    if settings.oidc_issuer != GOOGLE:
+        raise SettingsError(f"KOIKOI_AUTH_OIDC_ISSUER must be {GOOGLE} in production; other providers are for tests.")
+    if settings.oidc_jwks_url != GOOGLE_KEY_SET:
+        raise SettingsError(f"KOIKOI_AUTH_OIDC_JWKS_URL must be {GOOGLE_KEY_SET} in production.")
+    if "production" not in settings.issuer_name or not settings.issuer_name.startswith("https://"):
+        raise SettingsError("KOIKOI_AUTH_ISSUER must be an https URL that contains `production` in production.")
+    secret = settings.token_secret
+    if not secret or secret.startswith(GENERATED_MARK) or len(set(secret)) < _MIN_SECRET_CHARACTERS // 4:
+        raise SettingsError("KOIKOI_AUTH_TOKEN_SECRET must be set to a random secret of your own in production.")
+    if not settings.key_directory.is_dir() or not any(settings.key_directory.glob("*.json")):
+        raise SettingsError("KOIKOI_AUTH_KEY_DIRECTORY must hold your own signing keys in production.")
+    if (settings.key_directory / GENERATED_KEY_FILE).exists():
+        raise SettingsError(
+            f"KOIKOI_AUTH_KEY_DIRECTORY holds {GENERATED_KEY_FILE}, generated for development; remove it in production."
+        )
+    for name in ("database_url", "redis_url", "revocations_redis_url"):
+        _check_password(f"{PREFIX}_{name.upper()}", getattr(settings, name))
+
+
+def _check_password(name: str, url: str) -> None:
+    """A URL may have no password (sockets, certificates), but not a guessable one."""
+    password = urlsplit(url).password
+    if password is not None and (len(password) < _MIN_PASSWORD_CHARACTERS or password.startswith(GENERATED_MARK)):
+        raise SettingsError(
+            f"{name} must hold a random password of at least {_MIN_PASSWORD_CHARACTERS} characters in production."
+        )

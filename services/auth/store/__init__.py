@@ -1,0 +1,1 @@
+"""Where auth keeps things: Postgres what must last, Redis what may be lost."""
