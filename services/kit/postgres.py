@@ -8,14 +8,15 @@ SET search_path = auth`), or asked for at connection start on a direct connectio
 import hashlib
 import re
 from pathlib import Path
+from typing import TypeAlias
 
 import asyncpg
 
 from services.kit.settings import SettingsError
 
-__all__ = ["MigrationError", "check_migrations", "migrate", "open_pool"]
+__all__ = ["MigrationError", "Pool", "check_migrations", "migrate", "open_pool"]
 
-Pool = asyncpg.Pool[asyncpg.Record]
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 _FILE_NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 _SCHEMA_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
