@@ -1,0 +1,1 @@
+"""The blind relay: order, durability, resume, presence, deadlines, outcomes. It never opens an envelope."""
