@@ -1,0 +1,1 @@
+"""Results that both devices signed, and the ratings and leaderboard that follow from them."""

@@ -1,0 +1,1 @@
+"""Where results are kept: Postgres, schema `ranking`; limits of calls: Redis."""
