@@ -1,0 +1,133 @@
+"""The group wrapper: what libsodium and its binding get wrong is handled."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from koikoi_sdk.poker import group
+from koikoi_sdk.poker.errors import ProofError, Reason
+
+# RFC 9496 appendix A.1 (multiples of the generator) and A.2 (invalid encodings).
+MULTIPLES = [
+    "0000000000000000000000000000000000000000000000000000000000000000",
+    "e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76",
+    "6a493210f7499cd17fecb510ae0cea23a110e8d5b901f8acadd3095c73a3b919",
+]
+INVALID = [
+    "00ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
+    "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "0100000000000000000000000000000000000000000000000000000000000000",
+    "01ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "26948d35ca62e643e26a83177332e6b6afeb9d08e4268b650f1f5bbd8d81d371",
+]
+POINT = group.multiply_base((77).to_bytes(32, "little"))
+
+
+def scalar(number: int) -> bytes:
+    return number.to_bytes(32, "little")
+
+
+@pytest.mark.parametrize(("factor", "encoding"), list(enumerate(MULTIPLES)))
+def test_multiples_of_the_generator_are_those_of_the_rfc(factor: int, encoding: str) -> None:
+    assert group.multiply_base(scalar(factor)).hex() == encoding
+    assert group.multiply(scalar(factor), group.GENERATOR).hex() == encoding
+    assert group.add_all([group.GENERATOR] * factor).hex() == encoding
+
+
+def test_the_hash_to_group_is_that_of_the_rfc() -> None:
+    digest = bytes.fromhex(
+        "5d1be09e3d0c82fc538112490e35701979d99e06ca3e2b5b54bffe8b4dc772c1"
+        "4d98b696a1bbfb5ca32c436cc61c16563790306c79eaca7705668b47dffe5bb6"
+    )
+    assert group.hash_to_point(digest).hex() == "3066f82a1a747d45120d1740f14358531a8f04bbffe6a819f86dfe50f44a0a46"
+
+
+@pytest.mark.parametrize("encoding", INVALID)
+def test_an_invalid_point_is_refused_everywhere(encoding: str) -> None:
+    bad = bytes.fromhex(encoding)
+    calls = [
+        lambda: group.multiply(scalar(5), bad),
+        lambda: group.add(bad, POINT),
+        lambda: group.add(POINT, bad),
+        lambda: group.subtract(POINT, bad),
+        lambda: group.require_points([POINT, bad], "card"),
+    ]
+    for call in calls:
+        with pytest.raises(ProofError) as caught:
+            call()
+        assert caught.value.reason is Reason.FORM
+
+
+def test_the_identity_is_computed_with_but_never_accepted() -> None:
+    assert group.multiply(group.ZERO, POINT) == group.IDENTITY
+    assert group.multiply(scalar(5), group.IDENTITY) == group.IDENTITY
+    assert group.subtract(POINT, POINT) == group.IDENTITY
+    assert group.add(POINT, group.IDENTITY) == POINT
+    assert group.add_all([]) == group.IDENTITY
+    with pytest.raises(ProofError, match=r"card\[0\]"):
+        group.require_points([group.IDENTITY], "card")
+
+
+def test_only_canonical_scalars_are_accepted() -> None:
+    group.require_scalars([group.ZERO, group.ONE, scalar(group.ORDER - 1)], "s")
+    for bad in (scalar(group.ORDER), scalar(group.ORDER + 1), scalar(1 + 2**255), b"\0" * 31, b"\0" * 33):
+        with pytest.raises(ProofError, match=r"s\[1\]") as caught:
+            group.require_scalars([group.ONE, bad], "s")
+        assert caught.value.reason is Reason.FORM
+
+
+def test_libsodium_takes_s_and_s_plus_the_order_for_the_same_which_is_why_we_check() -> None:
+    assert group.multiply(scalar(3), POINT) == group.multiply(scalar(3 + group.ORDER), POINT)
+
+
+def test_scalars_are_the_integers_modulo_the_order() -> None:
+    a, b = 2**250 + 12345, group.ORDER - 7
+    assert group.scalar_add(scalar(a), scalar(b)) == scalar((a + b) % group.ORDER)
+    assert group.scalar_subtract(scalar(a), scalar(b)) == scalar((a - b) % group.ORDER)
+    assert group.scalar_multiply(scalar(a), scalar(b)) == scalar(a * b % group.ORDER)
+    assert group.scalar_invert(scalar(a)) == scalar(pow(a, -1, group.ORDER))
+    wide = b"\xfe" * 64
+    assert group.scalar_reduce(wide) == scalar(int.from_bytes(wide, "little") % group.ORDER)
+    with pytest.raises(ValueError, match="no inverse"):
+        group.scalar_invert(group.ZERO)
+
+
+def test_wrong_sizes_never_reach_the_library() -> None:
+    for call in (
+        lambda: group.multiply(b"\1" * 31, POINT),
+        lambda: group.add(POINT, POINT[:-1]),
+        lambda: group.scalar_add(POINT, POINT + b"\0"),
+        lambda: group.hash_to_point(bytes(63)),
+        lambda: group.scalar_reduce(bytes(65)),
+    ):
+        with pytest.raises(ValueError, match="bytes"):
+            call()
+    with pytest.raises(ProofError, match="multiple of 32"):
+        group.split(bytes(33))
+    assert group.split(b"") == ()
+
+
+def test_loading_leaves_no_file_in_the_temporary_directory(tmp_path: Path) -> None:
+    code = "from koikoi_sdk.poker import group; assert group.multiply_base(group.ONE) == group.GENERATOR"
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=60)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_temporary_directory_that_cannot_load_libraries_is_named_in_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "binding_on_noexec.py").write_text("raise OSError('failed to map segment from shared object')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ImportError, match="TMPDIR") as caught:
+        group.load_library("binding_on_noexec")
+    assert "failed to map segment" in str(caught.value)
+
+
+def test_a_binding_without_a_library_is_refused() -> None:
+    with pytest.raises(ImportError, match="rbcl"):
+        group.load_library("json")
