@@ -109,9 +109,7 @@ class Channel:
         if len(sealed) < TAG_SIZE:
             raise TransportError("the envelope is too short")
         try:
-            return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
-                sealed, self.session_id, nonce, self.receiving
-            )
+            return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(sealed, self.session_id, nonce, self.receiving)
         except CryptoError:
             raise TransportError("the envelope does not open") from None
 

@@ -72,19 +72,23 @@ def parse_hello(contract: Contract, sender: int, data: bytes) -> Hello:
     return Hello(versions, public, nonce, bytes(data))
 
 
-def require_common_version(hello: Hello) -> None:
-    """Refuse the greeting of a device with which this one has no version in common."""
+def require_usable(hello: Hello, secret: bytes | bytearray) -> None:
+    """Refuse the peer's greeting if no session can be made with it.
+
+    Raises:
+        RemoteProtocolError: VERSION, no common version or a key agreement without a secret.
+    """
     common = set(hello.versions).intersection(VERSIONS)
     require(common, Reason.VERSION, "the devices have no version in common")
+    _agree(secret, hello.x25519)
 
 
 def open_channel(
     contract: Contract, seat: int, secret: bytes | bytearray, hellos: tuple[Hello, Hello]
 ) -> tuple[Channel, bytes]:
-    """Give the session's channel for one seat, and head_0; `hellos` are those of device A and B.
+    """Give the session's channel for one seat, and head_0.
 
-    Raises:
-        RemoteProtocolError: VERSION, a key agreement without a secret.
+    `hellos` are those of device A and B; the peer's is a usable one.
     """
     first, second = hellos
     is_a = seat == contract.seat_a
