@@ -6,9 +6,9 @@ always taken in the order identity, device, account, session. Times are unix sec
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 from uuid import UUID
 
-import asyncpg
 from asyncpg import Record
 from asyncpg.pool import PoolConnectionProxy
 
@@ -18,6 +18,7 @@ from services.auth.domain.identity import Identity
 from services.auth.domain.profiles import Profile
 from services.auth.domain.sessions import REPLY_GRACE_S, Session
 from services.auth.ports import Request, Revocation, Rotation, SignedIn, SignInRecord
+from services.kit.postgres import Pool
 
 SCHEMA = "auth"
 MIGRATIONS = Path(__file__).parent / "sql"
@@ -25,14 +26,13 @@ MIGRATIONS = Path(__file__).parent / "sql"
 _KEEP_SESSION_S = 7 * 86_400.0
 _KEEP_REQUEST_S = 86_400.0
 
-_Pool = asyncpg.Pool[Record]
-_Connection = PoolConnectionProxy[Record]
+_Connection: TypeAlias = "PoolConnectionProxy[Record]"
 
 
 class PostgresAccounts:
     """Implements `ports.Accounts`."""
 
-    def __init__(self, pool: _Pool) -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def has_identity(self, identity: Identity) -> bool:
