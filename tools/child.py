@@ -28,6 +28,7 @@ class Child:
         program: Absolute path and arguments.
         log: Gets what the program writes; appended to.
         environ: The whole environment of the program.
+        directory: Its working directory.
         death: What it gets when this process dies.
         identity: See guard.py.
     """
@@ -39,6 +40,7 @@ class Child:
         *,
         log: Path,
         environ: Mapping[str, str] | None = None,
+        directory: Path | None = None,
         death: signal.Signals = signal.SIGKILL,
         identity: str = "same",
     ) -> None:
@@ -52,6 +54,7 @@ class Child:
                 stdout=output,
                 stderr=output,
                 env=None if environ is None else dict(environ),
+                cwd=directory,
                 start_new_session=True,  # Ctrl-C is ours to pass on, in order
             )
 

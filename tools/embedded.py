@@ -120,6 +120,11 @@ class Postgres:
             self._child = None
 
     @property
+    def has_ended(self) -> bool:
+        """Whether it was started and has ended by itself."""
+        return self._child is not None and not self._child.is_running
+
+    @property
     def child(self) -> Child:
         """The running server."""
         if self._child is None:
@@ -231,6 +236,11 @@ class Valkey:
     def url(self) -> str:
         """The URL for clients."""
         return f"unix://{self.socket}"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was started and has ended by itself."""
+        return self._child is not None and not self._child.is_running
 
     @property
     def child(self) -> Child:

@@ -5,7 +5,6 @@ closed in reverse, within the grace time. A second signal ends the process at on
 """
 
 import asyncio
-import ctypes
 import os
 import resource
 import signal
@@ -20,7 +19,7 @@ from services.kit import log
 from services.kit.health import Health
 from services.kit.settings import SettingsError
 
-__all__ = ["App", "die_with_parent", "run"]
+__all__ = ["App", "run"]
 
 
 @dataclass
@@ -58,8 +57,6 @@ def run(name: str, build: Build, commands: Mapping[str, Command] | None = None) 
     Exits with 2 and one sentence on stderr when a setting is bad, with 1 when closing took longer than the grace time.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold keys
-    if os.environ.get("KOIKOI_PARENT_DEATH_SIGNAL") == "1":
-        die_with_parent()
     try:
         log.configure(name)
         uvloop.run(_work(name, build, commands or {}))
@@ -69,16 +66,6 @@ def run(name: str, build: Build, commands: Mapping[str, Command] | None = None) 
         sys.exit(_say(f"{name} cannot start: {error}", 1))
     except TimeoutError:
         sys.exit(_say(f"{name} did not close within the grace time.", 1))
-
-
-def die_with_parent() -> None:
-    """Ask Linux to kill this process when its parent dies, even by kill -9; elsewhere this does nothing."""
-    if sys.platform != "linux":
-        return
-    parent = os.getppid()
-    ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
-    if os.getppid() != parent:  # it died before the call
-        os._exit(1)
 
 
 async def _work(name: str, build: Build, commands: Mapping[str, Command]) -> None:
@@ -101,7 +88,7 @@ async def _serve(build: Build) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
     context = build(os.environ)
-    app = await context.__aenter__()
+    app = await context.__aenter__()  # not `async with`: leaving has a time limit
     log.get().info(f"{app.name}.started", ports=app.ports)
     await stop.wait()
     log.get().info(f"{app.name}.draining")
