@@ -1,0 +1,157 @@
+"""One lobby on a real Valkey with a clock moved by hand; and a whole lobby process behind gRPC."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+import pytest
+from koikoi.auth.v1 import auth_service_pb2 as auth_pb
+from koikoi.auth.v1 import auth_service_pb2_grpc as auth_grpc
+from koikoi.lobby.v1 import lobby_service_pb2_grpc as pb_grpc
+from redis.asyncio import Redis
+
+from services.kit.limits import Limiter
+from services.kit.redis import open_client
+from services.kit.tokens import SigningKeys
+from services.lobby.app import build
+from services.lobby.domain.choices import Choice
+from services.lobby.domain.rooms import Player, Visibility
+from services.lobby.passwords import ArgonPasswords
+from services.lobby.service import ROOM_LIFE_MS, Lobby, Wish
+from services.lobby.store.index import RedisIndex
+from services.lobby.store.rooms import RedisRooms
+from services.lobby.sweeper import Sweeper
+from tests.harness import FakeClock, Issuer, make_caller
+
+ISSUER = "https://lobby.koikoi/development"
+_numbers = itertools.count(1)
+
+
+def player(name: str = "花子", *, account_id: str | None = None, device_key: bytes | None = None) -> Player:
+    """A player with an account and a device of their own."""
+    number = next(_numbers)
+    return Player(account_id or f"account-{number}", device_key or number.to_bytes(32, "big"), name, "crane")
+
+
+def wish(
+    *,
+    password: str = "",
+    preset: str = "house",
+    rounds: int = 0,
+    request_id: str | None = None,
+    is_public: bool = True,
+) -> Wish:
+    visibility = Visibility.PUBLIC if is_public else Visibility.UNLISTED
+    return Wish(visibility, password, Choice(preset, rounds), request_id or f"request-{next(_numbers)}")
+
+
+@dataclass
+class Bench:
+    """A lobby and everything under it."""
+
+    client: Redis
+    clock: FakeClock
+    passwords: ArgonPasswords
+    directory: Path
+    events: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.rooms = RedisRooms(self.client, ROOM_LIFE_MS)
+        self.index = RedisIndex(self.client, ROOM_LIFE_MS)
+        self.keys = self.signing_keys("keys")
+        self.sweeper = Sweeper(self.rooms, self.index, self.clock)
+        self.lobby = self.process()
+
+    def signing_keys(self, name: str) -> SigningKeys:
+        return SigningKeys(self.directory / name, self.clock, create=True)
+
+    def process(self, **changes: object) -> Lobby:
+        """Another process of the same lobby."""
+        parts: dict[str, object] = {
+            "issuer": ISSUER,
+            "rooms": self.rooms,
+            "index": self.index,
+            "passwords": self.passwords,
+            "limits": Limiter(self.client, self.clock, "lobby:limit:"),
+            "signer": self.keys,
+            "clock": self.clock,
+            "count": lambda event: self.events.update([event]),
+        }
+        return Lobby(**{**parts, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def bench(redis_url: str, fake_clock: FakeClock, tmp_path: Path) -> AsyncIterator[Bench]:
+    client, passwords = open_client(redis_url, max_connections=200), ArgonPasswords()
+    yield Bench(client, fake_clock, passwords, tmp_path)
+    passwords.close()
+    await client.aclose()
+
+
+class AuthKeys(auth_grpc.AuthServiceServicer):
+    """Auth's one method that lobby calls."""
+
+    def __init__(self, issuer: Issuer) -> None:
+        self.issuer = issuer
+
+    async def GetKeySet(self, request: auth_pb.GetKeySetRequest, context: object) -> auth_pb.GetKeySetResponse:
+        return auth_pb.GetKeySetResponse(jwks=self.issuer.keys.jwks())
+
+
+@dataclass
+class Process:
+    """A lobby behind gRPC."""
+
+    stub: pb_grpc.LobbyServiceStub
+    ports: dict[str, int]
+    bearer: Callable[..., list[tuple[str, str]]]
+
+    def newcomer(self, name: str = "Taro", **others: object) -> list[tuple[str, str]]:
+        """Metadata of somebody new."""
+        return self.bearer(make_caller(name, **others))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def auth_target(issuer: Issuer) -> AsyncIterator[str]:
+    server = grpc.aio.server()
+    auth_grpc.add_AuthServiceServicer_to_server(AuthKeys(issuer), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    yield f"127.0.0.1:{port}"
+    await server.stop(0)
+
+
+@pytest.fixture
+def start_lobby(redis_url: str, issuer: Issuer, auth_target: str, fake_clock: FakeClock, tmp_path: Path):
+    """`async with start_lobby() as process`: a whole lobby process on free ports; settings as for the launcher."""
+
+    @asynccontextmanager
+    async def start(**settings: str) -> AsyncIterator[Process]:
+        values = {
+            "redis_url": redis_url,
+            "key_directory": str(tmp_path / "lobby-keys"),
+            "auth_target": auth_target,
+            "grpc_address": "127.0.0.1:0",
+            "metrics_address": "127.0.0.1:0",
+            **settings,
+        }
+        environ = {f"KOIKOI_LOBBY_{name.upper()}": value for name, value in values.items()}
+        async with (
+            build(environ, clock=fake_clock) as app,
+            grpc.aio.insecure_channel(f"127.0.0.1:{app.ports['grpc']}") as channel,
+        ):
+            yield Process(pb_grpc.LobbyServiceStub(channel), app.ports, issuer.bearer)
+
+    return start
+
+
+@pytest.fixture
+async def process(start_lobby) -> AsyncIterator[Process]:
+    async with start_lobby() as process:
+        yield process
