@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-
 from koikoi_sdk.poker.group import ORDER, add, add_all, multiply, multiply_base
 from koikoi_sdk.poker.shuffle import Announcement, Proof, hash_statement, weights
 from koikoi_sdk.poker.statement import Statement
@@ -237,5 +236,3 @@ def encode_statement(statement: Statement) -> dict[str, str]:
         "X": b"".join(statement.before).hex(),
         "Y": b"".join(statement.after).hex(),
     }
-
-

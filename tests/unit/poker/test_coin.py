@@ -1,7 +1,6 @@
 """The coin toss: commit, reply, open."""
 
 import pytest
-
 from koikoi_sdk.poker import coin
 from koikoi_sdk.poker.errors import ProofError, Reason
 from koikoi_sdk.poker.transcript import digest
@@ -11,7 +10,7 @@ COMMITMENT = coin.commit(CONTRACT, KEY_A, KEY_B, SHARE_A)
 
 
 def test_the_commitment_is_as_written_and_opens() -> None:
-    assert COMMITMENT == digest("coin/commit", CONTRACT, KEY_A, KEY_B, SHARE_A)[:32]
+    assert digest("coin/commit", CONTRACT, KEY_A, KEY_B, SHARE_A)[:32] == COMMITMENT
     coin.require_opening(COMMITMENT, CONTRACT, KEY_A, KEY_B, SHARE_A)
 
 

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from koikoi_sdk.poker import group
 from koikoi_sdk.poker.errors import ProofError, Reason
 

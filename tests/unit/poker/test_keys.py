@@ -3,9 +3,8 @@
 import hashlib
 
 import pytest
-from nacl import bindings
-
 from koikoi_sdk.poker.keys import DeviceKey, is_device_key, signed_value, verify
+from nacl import bindings
 
 ORDER = 2**252 + 27742317777372353535851937790883648493
 KEY = DeviceKey(b"k" * 32)

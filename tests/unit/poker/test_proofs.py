@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-
 from koikoi_sdk.poker import group, proofs
 from koikoi_sdk.poker.errors import ProofError, Reason
 from koikoi_sdk.poker.proofs import Equality

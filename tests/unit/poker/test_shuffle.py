@@ -3,12 +3,12 @@
 from dataclasses import fields, replace
 
 import pytest
-
 from koikoi_sdk.poker import group, shuffle
 from koikoi_sdk.poker.errors import ProofError, Reason
 from koikoi_sdk.poker.shuffle import Announcement, hash_statement, recompute, weights
 from koikoi_sdk.poker.statement import Layer, Statement
 from koikoi_sdk.poker.transcript import CARDS
+
 from tests.unit.poker import cheats
 from tests.unit.poker.cheats import CONTEXT, DECK, ORDER, Lie, decode, encode
 

@@ -13,6 +13,7 @@ from koikoi_sdk.poker.proofs import Equality
 from koikoi_sdk.poker.statement import Layer, Statement
 from koikoi_sdk.poker.transcript import digest
 from koikoi_sdk.poker.vectors import Script
+
 from tests.unit.poker import cheats, forgeries, test_keys
 from tests.unit.poker.cheats import DECK, encode_statement
 

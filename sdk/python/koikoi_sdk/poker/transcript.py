@@ -7,7 +7,7 @@ uses can collide. Nothing here is random: the same inputs always give the same b
 import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import count
+from itertools import chain, count
 
 from koikoi_sdk.poker import group
 
@@ -60,8 +60,7 @@ def secret_scalar(label: str, *fields: bytes) -> bytes:
 
 
 def _stream(label: str, *fields: bytes) -> Iterator[int]:
-    for block in count():
-        yield from digest(label, *fields, u16(block))
+    return chain.from_iterable(digest(label, *fields, u16(block)) for block in count())
 
 
 def permutation(size: int, label: str, *fields: bytes) -> tuple[int, ...]:
