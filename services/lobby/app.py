@@ -12,6 +12,7 @@ import grpc
 from koikoi.auth.v1 import auth_service_pb2 as auth_pb
 from koikoi.auth.v1 import auth_service_pb2_grpc as auth_grpc
 from koikoi.lobby.v1 import lobby_service_pb2_grpc as lobby_grpc
+from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from services.kit import log
@@ -42,14 +43,10 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
     settings = load(Settings, "KOIKOI_LOBBY", environ)
     clock = clock or SystemClock()
     async with AsyncExitStack() as stack:
-        client = open_client(settings.redis_url)
-        stack.push_async_callback(client.aclose)
-        revocations_client = open_client(settings.revocations_redis_url or settings.redis_url)
-        stack.push_async_callback(revocations_client.aclose)
+        client = _connect(stack, settings.redis_url)
+        keys = SigningKeys(settings.key_directory, clock, create=settings.environment == "development")
         passwords = ArgonPasswords()
         stack.callback(passwords.close)
-
-        keys = SigningKeys(settings.key_directory, clock, create=settings.environment == "development")
         metrics = Metrics("lobby")
         events = metrics.counter("rooms_total", "Rooms by what happened to them.", ["event"])
         rooms, index = RedisRooms(client, ROOM_LIFE_MS), RedisIndex(client, ROOM_LIFE_MS)
@@ -63,18 +60,16 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
             clock=clock,
             count=lambda event: events.labels(event).inc(),
         )
-        revocations = Revocations(revocations_client, clock)
+        revocations = Revocations(_connect(stack, settings.revocations_redis_url or settings.redis_url), clock)
         with suppress(RedisError, TimeoutError):  # a stream that cannot be read yet delays, it does not stop
             async with asyncio.timeout(_START_LIMIT_S):
                 await revocations.read_on()
         _start(stack, revocations.follow())
-        sweeper = Sweeper(rooms, index, clock)
-        _start(stack, _sweep(sweeper, index, settings.sweep_period_s))
-
+        _start(stack, _sweep(Sweeper(rooms, index, clock), index, settings.sweep_period_s))
         health = Health({"redis": lambda: cast("Awaitable[object]", client.ping())})
+        handlers = LobbyHandlers(lobby, keys, revocations.is_revoked)
         channel = await stack.enter_async_context(grpc.aio.insecure_channel(settings.auth_target))
         auth_keys = KeySet(settings.issuer_of_tokens, _fetch_keys(channel), clock)
-        handlers = LobbyHandlers(lobby, keys, revocations.is_revoked)
         grpc_port = await stack.enter_async_context(
             start_server(
                 address=settings.grpc_address,
@@ -103,6 +98,12 @@ async def _sweep(sweeper: Sweeper, index: RedisIndex, period_s: float) -> None:
                 await sweeper.sweep()
         except RedisError as error:
             log.get().warning("lobby.sweep.failed", error=type(error).__name__)
+
+
+def _connect(stack: AsyncExitStack, url: str) -> Redis:
+    client = open_client(url)
+    stack.push_async_callback(client.aclose)
+    return client
 
 
 def _fetch_keys(channel: grpc.aio.Channel) -> Callable[[], Awaitable[str]]:
