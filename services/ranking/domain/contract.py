@@ -86,7 +86,7 @@ def check_age(contract: Contract, now: float) -> None:
         raise ContractTooOld(
             "Results are accepted until 7 days after the contract was made.",
             field="contract",
-            metadata={"field": "iat", "limit": limit},
+            metadata={"part": "iat", "limit": limit},
         )
 
 
@@ -165,4 +165,4 @@ def _key(field: str, value: object) -> bytes:
 
 def _invalid(field: str, limit: str) -> ContractInvalid:
     message = f"The contract's {field} is not valid here: expected {limit}."
-    return ContractInvalid(message, field="contract", metadata={"field": field, "limit": limit})
+    return ContractInvalid(message, field="contract", metadata={"part": field, "limit": limit})

@@ -142,9 +142,9 @@ def _decode_round(
 
 def _malformed(field: str, limit: str) -> StatementMalformed:
     message = f"The statement's {field} must be {limit}."
-    return StatementMalformed(message, field="statement", metadata={"field": field, "limit": limit})
+    return StatementMalformed(message, field="statement", metadata={"part": field, "limit": limit})
 
 
 def _impossible(field: str, limit: str) -> StatementImpossible:
     message = f"The statement's {field} cannot follow from the contract's rules: expected {limit}."
-    return StatementImpossible(message, field="statement", metadata={"field": field, "limit": limit})
+    return StatementImpossible(message, field="statement", metadata={"part": field, "limit": limit})

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -23,7 +23,7 @@ from services.ranking.ports import Rate
 SCHEMA = "ranking"
 MIGRATIONS = Path(__file__).with_name("sql")
 MAX_CONFLICTS = 8
-Connection = PoolConnectionProxy[asyncpg.Record]
+Connection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 
 _TOP = "SELECT * FROM account WHERE matches > 0 ORDER BY rating DESC, account_id LIMIT $1"
 _AFTER = """

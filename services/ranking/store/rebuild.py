@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -12,7 +13,7 @@ from services.kit.postgres import Pool
 from services.ranking.domain.ratings import History, RatedMatch, Rating
 from services.ranking.store.postgres import save_accounts
 
-Connection = PoolConnectionProxy[asyncpg.Record]
+Connection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 _PREFETCH = 1000
 _LOG = """
     SELECT result.order_number, is_rated, winner, seat, account_id, display_name, mu_before, sigma_before, mu_after,

@@ -9,10 +9,10 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nacl.signing import SigningKey
-
 from koikoi_sdk.rules import EndReason, Match, ResultKind, RoundResult, start_match, variant
 from koikoi_sdk.rules.scoring import settle_exhausted, settle_shobu, settle_teyaku
+from nacl.signing import SigningKey
+
 from services.kit.signatures import tagged
 
 LOBBY_ISSUER = "https://lobby.koikoi/development"
@@ -133,7 +133,9 @@ def encode_round(result: RoundResult, **changes: Any) -> bytes:
         "payment": result.payment,
         "after": result.points_after,
     } | changes
-    return struct.pack(">BBHHHH", values["kind"], values["winner"], values["score"], values["payment"], *values["after"])
+    return struct.pack(
+        ">BBHHHH", values["kind"], values["winner"], values["score"], values["payment"], *values["after"]
+    )
 
 
 @dataclass

@@ -90,7 +90,7 @@ def test_an_unranked_contract_may_have_ranked_rules():
 def test_what_breaks_the_format_is_refused_by_name(changes, field):
     with pytest.raises(ContractInvalid) as caught:
         parse(**changes)
-    assert caught.value.metadata["field"] == field
+    assert caught.value.metadata["part"] == field
     assert caught.value.field == "contract"
 
 

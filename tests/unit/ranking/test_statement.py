@@ -63,7 +63,7 @@ def test_a_statement_of_another_size_is_malformed(data):
 def test_a_byte_without_a_meaning_is_malformed(lie, field):
     with pytest.raises(StatementMalformed) as caught:
         decode(encode(HOUSE, **lie))
-    assert caught.value.metadata["field"] == field
+    assert caught.value.metadata["part"] == field
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
@@ -83,7 +83,7 @@ def test_hand_yaku_count_six_where_the_preset_has_them(preset):
     check_bytes(encode(match), match)
     for score in (0, 5, 7, 12):
         round_bytes = [encode_round(match.results[0], score=score), *map(encode_round, match.results[1:])]
-        assert refusal(encode(match, rounds=round_bytes), match)["field"] == "rounds[0].result"
+        assert refusal(encode(match, rounds=round_bytes), match)["part"] == "rounds[0].result"
 
 
 @pytest.mark.parametrize("preset", OTHER_PRESETS)
@@ -91,7 +91,7 @@ def test_hand_yaku_are_impossible_elsewhere(preset):
     count = PRESETS[preset].rounds
     match = play(preset, ("shobu", 1, 6), *[("exhausted",)] * (count - 1), count=count)
     rounds = [encode_round(match.results[0], kind=2), *map(encode_round, match.results[1:])]
-    assert refusal(encode(match, rounds=rounds), match)["field"] == "rounds[0].result"
+    assert refusal(encode(match, rounds=rounds), match)["part"] == "rounds[0].result"
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,14 @@ def test_hand_yaku_are_impossible_elsewhere(preset):
 def test_a_round_that_cannot_follow_is_impossible(lie):
     first, *others = HOUSE.results
     data = encode(HOUSE, rounds=[encode_round(first, **lie), *map(encode_round, others)])
-    assert refusal(data)["field"] == "rounds[0].result"
+    assert refusal(data)["part"] == "rounds[0].result"
 
 
 def test_an_exhausted_round_pays_only_what_the_preset_gives():
     first, second, *others = HOUSE.results
     awarded = encode_round(second, winner=0, score=1, payment=1, after=(31, 19))
     data = encode(HOUSE, rounds=[encode_round(first), awarded, *map(encode_round, others)])
-    assert refusal(data)["field"] == "rounds[1].result"
+    assert refusal(data)["part"] == "rounds[1].result"
 
 
 def test_an_award_goes_to_the_dealer_and_nobody_else():
@@ -132,7 +132,7 @@ def test_an_award_goes_to_the_dealer_and_nobody_else():
     first, *others = match.results
     stolen = [encode_round(result, winner=0, after=(index, 5)) for index, result in enumerate(others, 1)]
     data = encode(match, rounds=[encode_round(first), *stolen], points=(11, 5), winner=0)
-    assert refusal(data, match)["field"] == "rounds[1].result"
+    assert refusal(data, match)["part"] == "rounds[1].result"
 
 
 def test_whoever_dealt_first_the_award_may_be_theirs():
@@ -146,10 +146,10 @@ def test_a_payment_is_capped_and_the_bust_ends_the_match():
     match = play("house", ("shobu", 0, 10, 1))
     assert (match.results[0].score, match.results[0].payment, match.points) == (40, 25, (50, 0))
     check_bytes(encode(match), match)
-    assert refusal(encode(match, ending=0), match)["field"] == "ending"
-    assert refusal(encode(match, winner=1), match)["field"] == "winner"
+    assert refusal(encode(match, ending=0), match)["part"] == "ending"
+    assert refusal(encode(match, winner=1), match)["part"] == "winner"
     more = [encode_round(match.results[0]), encode_round(play("house", ("exhausted",)).results[0], after=(50, 0))]
-    assert refusal(encode(match, rounds=more, count=2), match)["field"].startswith("rounds")
+    assert refusal(encode(match, rounds=more, count=2), match)["part"].startswith("rounds")
 
 
 def test_a_bust_in_the_last_round_is_still_a_bust():
@@ -157,30 +157,30 @@ def test_a_bust_in_the_last_round_is_still_a_bust():
     data = encode(match)
     assert decode(data).ending is Ending.BUST
     check_bytes(data, match)
-    assert refusal(encode(match, ending=0), match)["field"] == "ending"
+    assert refusal(encode(match, ending=0), match)["part"] == "ending"
 
 
 def test_sum_presets_know_no_bust():
     match = play("sdin", *[("shobu", 0, 6)] * 12, count=12)
     assert match.points == (72, 0)
     check_bytes(encode(match), match)
-    assert refusal(encode(match, ending=1), match)["field"] == "ending"
+    assert refusal(encode(match, ending=1), match)["part"] == "ending"
 
 
 def test_too_few_and_too_many_rounds_are_impossible():
     short = play("house", *SIX_ROUNDS[:5])
-    assert refusal(encode(short, winner=1), short)["field"] == "rounds"
+    assert refusal(encode(short, winner=1), short)["part"] == "rounds"
     long = play("house", *SIX_ROUNDS, ("exhausted",), count=12)
-    assert refusal(encode(long), HOUSE)["field"].startswith("rounds")
-    assert refusal(encode(play("house")))["field"] == "rounds"
+    assert refusal(encode(long), HOUSE)["part"].startswith("rounds")
+    assert refusal(encode(play("house")))["part"] == "rounds"
 
 
 def test_points_and_winner_follow_from_the_rounds():
-    assert refusal(encode(HOUSE, points=(31, 19)))["field"] == "points"
-    assert refusal(encode(HOUSE, points=(25, 25)))["field"] == "points"
-    assert refusal(encode(HOUSE, winner=0))["field"] == "winner"
-    assert refusal(encode(HOUSE, winner=2))["field"] == "winner"
-    assert refusal(encode(HOUSE, ending=1))["field"] == "ending"
+    assert refusal(encode(HOUSE, points=(31, 19)))["part"] == "points"
+    assert refusal(encode(HOUSE, points=(25, 25)))["part"] == "points"
+    assert refusal(encode(HOUSE, winner=0))["part"] == "winner"
+    assert refusal(encode(HOUSE, winner=2))["part"] == "winner"
+    assert refusal(encode(HOUSE, ending=1))["part"] == "ending"
 
 
 def test_equal_points_are_a_draw_and_nothing_else():
@@ -188,7 +188,7 @@ def test_equal_points_are_a_draw_and_nothing_else():
     check_bytes(encode(match), match)
     assert decode(encode(match)).winner is None
     for winner in (0, 1):
-        assert refusal(encode(match, winner=winner), match)["field"] == "winner"
+        assert refusal(encode(match, winner=winner), match)["part"] == "winner"
 
 
 @pytest.mark.parametrize("rounds", range(6))
@@ -198,13 +198,13 @@ def test_a_player_may_resign_before_the_end_and_then_loses(rounds, seat):
     data = encode(match, resigned_by=seat)
     check_bytes(data, match)
     assert decode(data).winner == 1 - seat
-    assert refusal(encode(match, resigned_by=seat, winner=2), match)["field"] == "winner"
+    assert refusal(encode(match, resigned_by=seat, winner=2), match)["part"] == "winner"
 
 
 def test_nobody_resigns_a_match_that_is_over():
-    assert refusal(encode(HOUSE, resigned_by=0))["field"] == "ending"
+    assert refusal(encode(HOUSE, resigned_by=0))["part"] == "ending"
     bust = play("house", ("shobu", 0, 10, 1))
-    assert refusal(encode(bust, resigned_by=1), bust)["field"] == "ending"
+    assert refusal(encode(bust, resigned_by=1), bust)["part"] == "ending"
 
 
 def test_the_longest_match_of_a_preset_fits():
