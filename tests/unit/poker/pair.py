@@ -69,5 +69,6 @@ def copied(deal: Deal) -> Deal:
         "tokens": dict(state.tokens),
         "opened": dict(state.opened),
         "nonces": list(state.nonces),
+        "commitments": list(state.commitments),
     }
     return Deal(DealState(**plain))

@@ -311,6 +311,13 @@ def test_an_audit_nonce_is_never_issued_twice(pair: Pair) -> None:
     assert restarted.state.challenge == (b"h2", b"d" * 32)
 
 
+def test_a_commitment_made_with_the_same_fresh_bytes_is_refused(pair: Pair) -> None:
+    """Its second answer would disclose the key, even from another object or after a restart."""
+    pair.dealer.commit_audit(b"h", b"f")
+    with pytest.raises(OrderError, match="not fresh"):
+        copied(pair.dealer).commit_audit(b"h", b"f")
+
+
 def test_there_is_no_audit_without_a_deck() -> None:
     with pytest.raises(OrderError, match="not complete"):
         Pair().dealer.commit_audit(b"h", b"f")

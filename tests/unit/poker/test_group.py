@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,13 @@ def test_a_temporary_directory_that_cannot_load_libraries_is_named_in_the_error(
     with pytest.raises(ImportError, match="TMPDIR") as caught:
         group.load_library("binding_on_noexec")
     assert "failed to map segment" in str(caught.value)
+
+
+def test_a_missing_temporary_directory_is_named_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(ImportError, match="TMPDIR"):
+        group.load_library()
+    assert tempfile.tempdir == str(tmp_path / "none")
 
 
 def test_a_binding_without_a_library_is_refused() -> None:

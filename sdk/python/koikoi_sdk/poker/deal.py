@@ -57,10 +57,9 @@ from koikoi_sdk.poker.transcript import CARDS, hedge, proof_context
 class Deal:
     """Builds and accepts the messages of one deal for one device.
 
-    Building methods take `head`, the transcript head before the message, and for each proof 32 fresh
-    random bytes, in payload order. They raise OrderError if the message is not due or the position
-    cannot be played. Accepting methods take the payload, of exactly the documented length, and the
-    same head; they raise ProofError. All but claims advance `state.steps` by one.
+    Building methods take `head`, the transcript head before the message, and 32 fresh random bytes for
+    each proof, in payload order; they raise OrderError if the message is not due. Accepting methods
+    take the payload and the same head; they raise ProofError. All but claims advance `state.steps`.
     """
 
     def __init__(self, state: DealState) -> None:
@@ -180,9 +179,9 @@ class Deal:
         self._start(Step.PLAY)
         if position not in HANDS[self.state.role] or position in self.state.opened:
             raise OrderError(f"position {position} is no card left in this hand")
-        payload = bytes([position]) + self._open([position], head, fresh)
+        opening = self._open([position], head, fresh)
         self.state.steps += 1
-        return payload
+        return bytes([position]) + opening
 
     def accept_play(self, payload: bytes, head: bytes) -> tuple[int, int]:
         """Accept the start of T1 and give (position, card)."""
@@ -230,10 +229,18 @@ class Deal:
         """Commit to the audit of this device's shuffle; `head` precedes the message that carries it.
 
         Possible from the moment the final deck is known. The result must never be stored.
+
+        Raises:
+            OrderError: The deck is not known, or the same commitment was made before: a repeated
+                generator, and answering it again would disclose the key.
         """
         role = self.state.role
         context = audit.audit_context(self.state.did, role, head)
-        return audit.Commitment(context, self._statement(role), self._layer, self._hedge("audit", head, fresh))
+        commitment = audit.Commitment(context, self._statement(role), self._layer, self._hedge("audit", head, fresh))
+        if commitment.value in self.state.commitments:
+            raise OrderError("this audit commitment was made before; its fresh bytes are not fresh")
+        self.state.commitments.append(commitment.value)
+        return commitment
 
     def challenge_audit(self, head: bytes, commitment: bytes, nonce: bytes) -> None:
         """Fix the nonce with which this device answers the opponent's commitment.
@@ -255,8 +262,7 @@ class Deal:
         """Accept the audit of the opponent's shuffle: its response to the open challenge.
 
         Raises:
-            ProofError: FORM for a wrong length, a non-canonical scalar or if no challenge is open,
-                else AUDIT.
+            ProofError: FORM (length, non-canonical scalar, no challenge is open), else AUDIT.
         """
         if self.state.challenge is None:
             raise ProofError(Reason.FORM, "no audit response is due")
@@ -268,8 +274,7 @@ class Deal:
     def erase(self) -> None:
         """Forget key, permutation, seed and unopened cards; only what was opened stays readable.
 
-        Best effort: Python cannot overwrite immutable bytes, so the seed is zeroed in place and the
-        rest is dropped. Afterwards nothing can be built or read.
+        Best effort: Python cannot overwrite immutable bytes, so the seed is zeroed and the rest dropped.
         """
         self.state.seed[:] = bytes(len(self.state.seed))
         self.state.seed.clear()

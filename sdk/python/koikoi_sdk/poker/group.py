@@ -37,18 +37,18 @@ def load_library(binding: str = "rbcl.rbcl") -> ctypes.CDLL:
         ImportError: The library cannot be loaded from the temporary directory (often: mounted
             noexec). Set TMPDIR to a directory that permits it.
     """
-    usual, where = tempfile.tempdir, tempfile.gettempdir()
-    with tempfile.TemporaryDirectory(prefix="koikoi-", ignore_cleanup_errors=True) as private:
-        tempfile.tempdir = private
-        try:
+    usual = tempfile.tempdir
+    try:
+        with tempfile.TemporaryDirectory(prefix="koikoi-", ignore_cleanup_errors=True) as private:
+            tempfile.tempdir = private
             library = getattr(importlib.import_module(binding), "_sodium", None)
-        except OSError as error:
-            raise ImportError(
-                f"libsodium cannot be loaded from {where}: {error}. Set the environment variable "
-                "TMPDIR to a directory that is not mounted noexec and has 3 MB free."
-            ) from error
-        finally:
-            tempfile.tempdir = usual
+    except OSError as error:
+        raise ImportError(
+            f"libsodium cannot be loaded from the temporary directory: {error}. Set the environment "
+            "variable TMPDIR to a writable directory that is not mounted noexec and has 3 MB free."
+        ) from error
+    finally:
+        tempfile.tempdir = usual
     if not isinstance(library, ctypes.CDLL):
         raise ImportError(f"{binding} holds no loaded libsodium; rbcl 1.1.2 is required.")  # noqa: TRY004 - for the caller a failed import
     return library

@@ -13,7 +13,8 @@ class DealState:
     secret. `steps`: messages done. `peer_key`, `dealer_deck` (A), `deck` (B): empty until known.
     `tokens`: all tokens given and received, by position. `opened`: cards that both devices know,
     by position. `nonces`: all audit nonces of this device, the last one answers the open `challenge`
-    (head, commitment). Its representation shows nothing, so no log can hold a seed.
+    (head, commitment). `commitments`: all audit commitments of this device.
+    Its representation shows nothing, so no log can hold a seed.
     """
 
     role: Role
@@ -27,3 +28,4 @@ class DealState:
     opened: dict[int, int] = field(default_factory=dict)
     nonces: list[bytes] = field(default_factory=list)
     challenge: tuple[bytes, bytes] | None = None
+    commitments: list[bytes] = field(default_factory=list)

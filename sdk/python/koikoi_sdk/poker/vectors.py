@@ -176,7 +176,7 @@ def check_deal(vector: Vector) -> str:
 
 def check_wrong_shuffle(vector: Vector) -> str:
     """Try a shuffle proof that must be rejected."""
-    reason = _reason_of(lambda: _shuffle({"ctx": b"ctx".hex(), **vector}))
+    reason = _reason_of(lambda: _shuffle({**vector, "ctx": b"ctx".hex()}))
     return "" if reason else "a proof of a wrong statement was accepted"
 
 
