@@ -64,12 +64,18 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1 ||
     "$python" -m venv .venv || fail "$python could not make a virtual environment; is the package python3-venv installed?"
     pwd >.venv/place
 fi
-rm -f .venv/stamp-run .venv/stamp-dev
-echo "installing requirements/$1.lock ($(grep -c == "$lock") packages)"
-pip="$(pwd)/.venv/bin/python -m pip --disable-pip-version-check --quiet"
-export PIP_ROOT_USER_ACTION=ignore
-$pip install --require-hashes --no-deps -r "$lock" ||
+rm -f .venv/stamp-run .venv/stamp-dev .venv/installed
+export PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1
+echo "installing $(grep -c == "$lock") packages from $lock"
+{
+    .venv/bin/python -m pip install --require-hashes --no-deps -r "$lock" && touch .venv/installed
+} 2>.venv/pip-errors | awk '
+    /^(Collecting|Processing)/ { if (++seen % 15 == 0) { print "  found " seen; fflush() } }
+    /^Installing/ { print "  unpacking"; fflush() }'
+if ! [ -f .venv/installed ]; then
+    cat .venv/pip-errors >&2
     fail "pip could not install $lock; the lines above say why. Nothing is half done: try again."
-$pip install --no-deps --no-build-isolation -e . ||
+fi
+.venv/bin/python -m pip install --quiet --quiet --no-deps --no-build-isolation -e . ||
     fail "pip could not install this project itself; the lines above say why."
 stamp_of "$1" >".venv/stamp-$1"

@@ -59,25 +59,26 @@ def run(name: str, build: Build, commands: Mapping[str, Command] | None = None) 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold keys
     try:
         log.configure(name)
-        uvloop.run(_work(name, build, commands or {}))
+        in_time = uvloop.run(_work(name, build, commands or {}))
     except SettingsError as error:
         sys.exit(_say(str(error), 2))
     except OSError as error:
         sys.exit(_say(f"{name} cannot start: {error}", 1))
-    except TimeoutError:
+    if not in_time:
         sys.exit(_say(f"{name} did not close within the grace time.", 1))
 
 
-async def _work(name: str, build: Build, commands: Mapping[str, Command]) -> None:
+async def _work(name: str, build: Build, commands: Mapping[str, Command]) -> bool:
     if len(sys.argv) == 1:
-        await _serve(build)
-    elif len(sys.argv) == 2 and sys.argv[1] in commands:
+        return await _serve(build)
+    if len(sys.argv) == 2 and sys.argv[1] in commands:
         await commands[sys.argv[1]](os.environ)
-    else:
-        raise SettingsError(f"usage: python -m services.{name} [{' | '.join(commands)}]")
+        return True
+    raise SettingsError(f"usage: python -m services.{name} [{' | '.join(commands)}]")
 
 
-async def _serve(build: Build) -> None:
+async def _serve(build: Build) -> bool:
+    """Serve until a signal; says whether closing was done within the grace time."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def on_signal() -> None:
@@ -92,10 +93,14 @@ async def _serve(build: Build) -> None:
     log.get().info(f"{app.name}.started", ports=app.ports)
     await stop.wait()
     log.get().info(f"{app.name}.draining")
-    async with asyncio.timeout(app.grace_s):
-        await app.begin_drain()
-        await context.__aexit__(None, None, None)
+    try:
+        async with asyncio.timeout(app.grace_s):
+            await app.begin_drain()
+            await context.__aexit__(None, None, None)
+    except TimeoutError:
+        return False
     log.get().info(f"{app.name}.stopped")
+    return True
 
 
 def _say(sentence: str, status: int) -> int:

@@ -228,7 +228,10 @@ async def start_server(
     for register in services:
         register(server)
     register_grpc_health(server, health)
-    port = server.add_insecure_port(address)
+    try:
+        port = server.add_insecure_port(address)
+    except RuntimeError:
+        raise OSError(f"cannot listen on {address}") from None
     await server.start()
     try:
         yield port

@@ -367,7 +367,7 @@ class AccessTokenVerifier:
     @staticmethod
     def _caller(claims: Mapping[str, Any]) -> Caller:
         jwk = claims["cnf"]["jwk"]
-        device_key = decode_base64url(jwk["x"])
+        device_key = decode_base64url(str(jwk["x"]))
         texts = [claims[name] for name in ("sub", "device", "name", "avatar", "scope")]
         if not all(isinstance(text, str) for text in texts) or not claims["sub"] or not claims["device"]:
             raise ValueError("a claim is not a text")

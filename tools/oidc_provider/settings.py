@@ -18,7 +18,7 @@ class ProviderSettings:
     address: str = field(default="127.0.0.1:8085", metadata={"doc": "Loopback host:port to listen on."})
     directory: Path = field(default=Path(".run/provider"), metadata={"doc": "Where the signing keys are kept."})
     clients: tuple[str, ...] = field(
-        default=("koikoi-local",), metadata={"doc": "Client ids; `id:secret` for one that must authenticate."}
+        default=("koikoi-development",), metadata={"doc": "Client ids; `id:secret` for one that must authenticate."}
     )
     redirect_uris: tuple[str, ...] = field(
         default=(), metadata={"doc": "Exact redirect addresses allowed beside http://127.0.0.1 and http://[::1]."}
