@@ -53,6 +53,7 @@ def _application(
     )
     probes, key_sets = Probes(health), KeySets(backends, clock, settings.key_set_age_s)
     application = web.Application(middlewares=[speak_json])
+    application.on_response_prepare.append(_hide_server)
     application.add_routes(
         [
             web.get("/", FrontPage(methods).answer),
@@ -65,11 +66,21 @@ def _application(
     return application
 
 
+async def _hide_server(_request: web.Request, response: web.StreamResponse) -> None:
+    """Do not tell strangers which versions run here."""
+    response.headers["Server"] = "koikoi"
+
+
 @asynccontextmanager
 async def _serve(address: str, application: web.Application) -> AsyncIterator[int]:
     host, port = host_port(address, f"{PREFIX}_HTTP_ADDRESS")
     runner = web.AppRunner(
-        application, access_log=None, handle_signals=False, keepalive_timeout=_IDLE_S, shutdown_timeout=_CLOSE_S
+        application,
+        access_log=None,
+        handle_signals=False,
+        auto_decompress=False,  # compressed bodies are refused, not unpacked
+        keepalive_timeout=_IDLE_S,
+        shutdown_timeout=_CLOSE_S,
     )
     await runner.setup()
     try:

@@ -83,7 +83,7 @@ def _check_object(value: object, message: Message, path: str) -> None:
     """Check members against the fields of a message; `message` is empty and only tells its type."""
     if not isinstance(value, dict):
         raise _wrong(path or "body", "an object")
-    descriptor = message.DESCRIPTOR
+    descriptor, seen = message.DESCRIPTOR, set[str]()
     for name, content in value.items():
         field: Any = descriptor.fields_by_camelcase_name.get(name) or descriptor.fields_by_name.get(name)
         if field is None:
@@ -91,6 +91,9 @@ def _check_object(value: object, message: Message, path: str) -> None:
             raise RequestInvalid(
                 f"{descriptor.name} has no such field; its fields are: {known}.", field=path + _shorten(name)
             )
+        if field.name in seen:
+            raise _wrong(path + field.name, "given once, by one of its two names")
+        seen.add(field.name)
         _check_field(content, field, message, path + field.name)
 
 
