@@ -13,6 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from koikoi_sdk.table import Evidence
+from koikoi_sdk.table import LocalProtocolError as TableLocalProtocolError
+
 RETRYABLE_CLOSE_CODES = range(4000, 4500)
 """Close codes after which a client comes back; from 4500 on it stops (docs/errors.md)."""
 
@@ -21,19 +24,15 @@ class KoikoiError(Exception):
     """Is the base of all errors of the client."""
 
 
-class LocalProtocolError(KoikoiError):
+class LocalProtocolError(KoikoiError, TableLocalProtocolError):
     """We did something that is not allowed now; nothing was sent and nothing changed."""
 
 
 class RemoteProtocolError(KoikoiError):
-    """The opponent's message is illegal or a proof fails.
+    """The opponent's message is illegal or a proof fails; the match was closed as disputed."""
 
-    `reason` is the byte of docs/protocol.md section 19; `evidence` the signed message, for the player's own records.
-    """
-
-    def __init__(self, message: str, *, reason: int, evidence: bytes = b"") -> None:
-        super().__init__(message)
-        self.reason = reason
+    def __init__(self, evidence: Evidence) -> None:
+        super().__init__(f"the opponent broke the protocol: {evidence.check} (reason {evidence.reason})")
         self.evidence = evidence
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import Protocol
 
 from koikoi_sdk.rules import KOIKOI, Kind, Play, kind, month
@@ -12,11 +13,16 @@ _WORTH = {Kind.HIKARI: 20, Kind.TANE: 10, Kind.TANZAKU: 5, Kind.KASU: 1}
 """The cards' printed values (docs/rules.md section 1); enough to prefer a crane to a plain pine."""
 
 
+@dataclass(frozen=True, slots=True)
+class Resign:
+    """Give the match up."""
+
+
 class Player(Protocol):
     """Makes the choices of one seat."""
 
-    async def choose(self, view: View) -> Choice:
-        """Give one of `view.options`, which is not empty."""
+    async def choose(self, view: View) -> Choice | Resign:
+        """Give one of `view.options`, which is not empty, or give the match up."""
 
 
 class SimpleBot:

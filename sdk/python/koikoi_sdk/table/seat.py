@@ -29,7 +29,7 @@ from koikoi_sdk.table.errors import LocalProtocolError, Reason, RemoteProtocolEr
 from koikoi_sdk.table.memory import Random, Table, draw_from_system
 from koikoi_sdk.table.playing import Choice, Flip
 from koikoi_sdk.table.state import Evidence, Outgoing, State
-from koikoi_sdk.table.statement import SignedResult
+from koikoi_sdk.table.statement import Ending, SignedResult
 from koikoi_sdk.table.steps import Choose, Finished, Rejected, Send, Step, Unreadable, Wait
 from koikoi_sdk.table.view import View, look
 
@@ -144,6 +144,12 @@ class Seat:
     def result(self) -> SignedResult | None:
         """Give the result once this device has both signatures."""
         return closing.signed_result(self._table)
+
+    @property
+    def has_resigned(self) -> bool:
+        """Tell whether this device signed that it gives the match up."""
+        statement = self._state.statement
+        return statement is not None and statement.ending is Ending.RESIGNED and statement.winner != self.seat
 
     @property
     def step(self) -> Step:
