@@ -138,7 +138,6 @@ class Outbox:
         members = {
             "reason": int(evidence.reason),
             "check": evidence.check,
-            "counter": evidence.counter,
             "head": evidence.head.hex(),
             "body": base64.b64encode(evidence.body).decode(),
             "signature": evidence.signature.hex(),

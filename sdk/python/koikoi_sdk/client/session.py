@@ -47,11 +47,11 @@ _MAX_REFUSALS = 3
 class MatchEnd:
     """How a match ended for this device.
 
-    `outcome` is the relay's word (OUTCOME_UNSPECIFIED when it could not be heard), `seat` whom it charges, `result` what
-    both devices signed, if they did.
+    `outcome` is the relay's word (OUTCOME_UNSPECIFIED when it could not be heard), `seat` whom it charges, `result`
+    what both devices signed, if they did.
     """
 
-    outcome: match.Outcome
+    outcome: match.Outcome.ValueType
     seat: int | None
     result: SignedResult | None
 
