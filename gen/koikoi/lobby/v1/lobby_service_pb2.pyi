@@ -56,6 +56,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """The access token is missing, expired or not valid here."""
     REASON_REQUEST_ID_REUSED: _Reason.ValueType  # 14
     """The same request_id was used before with other content."""
+    REASON_KEYS_UNAVAILABLE: _Reason.ValueType  # 15
+    """The keys that verify access tokens cannot be read now; try again later."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Says why a call to lobby failed; travels as ErrorInfo.reason without the prefix."""
@@ -90,6 +92,8 @@ REASON_ACCESS_TOKEN_INVALID: Reason.ValueType  # 13
 """The access token is missing, expired or not valid here."""
 REASON_REQUEST_ID_REUSED: Reason.ValueType  # 14
 """The same request_id was used before with other content."""
+REASON_KEYS_UNAVAILABLE: Reason.ValueType  # 15
+"""The keys that verify access tokens cannot be read now; try again later."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 class _Visibility:

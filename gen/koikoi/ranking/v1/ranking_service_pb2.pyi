@@ -46,6 +46,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """Another result of this match was recorded before; this one was noted, not recorded."""
     REASON_RATE_LIMITED: _Reason.ValueType  # 9
     """Too many calls; wait for the retry delay."""
+    REASON_KEYS_UNAVAILABLE: _Reason.ValueType  # 10
+    """The keys that verify contracts cannot be read now; try again later."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Says why a call to ranking failed; travels as ErrorInfo.reason without the prefix."""
@@ -70,6 +72,8 @@ REASON_RESULT_CONFLICT: Reason.ValueType  # 8
 """Another result of this match was recorded before; this one was noted, not recorded."""
 REASON_RATE_LIMITED: Reason.ValueType  # 9
 """Too many calls; wait for the retry delay."""
+REASON_KEYS_UNAVAILABLE: Reason.ValueType  # 10
+"""The keys that verify contracts cannot be read now; try again later."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 class _Ending:
