@@ -21,6 +21,7 @@ from services.kit.settings import host_port, load
 
 PREFIX = "KOIKOI_GATEWAY"
 _IDLE_S = 30.0
+_LINGER_S = 2.0
 _CLOSE_S = 5.0
 
 
@@ -80,6 +81,7 @@ async def _serve(address: str, application: web.Application) -> AsyncIterator[in
         handle_signals=False,
         auto_decompress=False,  # compressed bodies are refused, not unpacked
         keepalive_timeout=_IDLE_S,
+        lingering_time=_LINGER_S,
         shutdown_timeout=_CLOSE_S,
     )
     await runner.setup()

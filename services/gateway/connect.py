@@ -203,7 +203,7 @@ async def _read_body(request: web.Request) -> bytes:
             body += chunk
             if len(body) > MAX_BODY_SIZE:
                 raise _too_large()
-    except web.RequestPayloadError:
+    except (web.RequestPayloadError, ConnectionError):
         raise RequestInvalid("The body ended early or is not well framed.", field="body") from None
     return bytes(body)
 
