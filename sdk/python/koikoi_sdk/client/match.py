@@ -1,0 +1,68 @@
+"""One match of one device, from the signed contract to the rating: sit down, play (or go on), hand in the result."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+
+from koikoi.ranking.v1 import ranking_service_pb2 as ranking_messages
+
+from koikoi_sdk.client.contract import SignedContract
+from koikoi_sdk.client.errors import StorageError
+from koikoi_sdk.client.home import Home
+from koikoi_sdk.client.outbox import Outbox
+from koikoi_sdk.client.players import Player
+from koikoi_sdk.client.ranking import Ranking
+from koikoi_sdk.client.session import MatchEnd, Session
+from koikoi_sdk.client.transport import Transport
+from koikoi_sdk.poker import DeviceKey
+from koikoi_sdk.table import Random, Seat, SnapshotError, View, draw_from_system
+
+
+def sit_down(home: Home, contract: SignedContract, device: DeviceKey, *, random: Random = draw_from_system) -> Outbox:
+    """Take this device's seat of a contract and store it; a match that is stored already stays as it is.
+
+    Raises:
+        ContractError: The contract cannot be played or has no seat for this device: do not connect.
+    """
+    seat = Seat.start(contract.payload, device, random)
+    return Outbox.create(home.matches, contract.match_id, contract.token, seat.dump())
+
+
+async def play_match(
+    outbox: Outbox,
+    device: DeviceKey,
+    transport: Transport,
+    player: Player,
+    *,
+    observe: Callable[[View], None] = lambda view: None,
+    random: Random = draw_from_system,
+) -> MatchEnd:
+    """Play a stored match to its end, from wherever it is. Raises as `Session.play` does."""
+    with outbox.lock():
+        try:
+            seat = Seat.load(payload_of(outbox.contract), outbox.load(), device, random)
+        except SnapshotError as error:
+            raise StorageError(f"the state of match {outbox.match_id} cannot be read: {error}") from error
+        return await Session(outbox, seat, device, transport, observe=observe).play(player)
+
+
+async def hand_in(outbox: Outbox, ranking: Ranking) -> ranking_messages.MatchResult | None:
+    """Hand a signed result in and forget the match; None when there is no result both devices signed.
+
+    Safe to repeat: the ranking answers the same result with the same receipt.
+    """
+    stored = outbox.load_result()
+    if stored is None:
+        outbox.remove()
+        return None
+    statement, signatures = stored
+    receipt = await ranking.submit_result(outbox.contract, statement, signatures)
+    outbox.remove()
+    return receipt
+
+
+def payload_of(token: str) -> bytes:
+    """Give the payload bytes of a compact JWS that was verified before it was stored (RFC 7515 section 7.1)."""
+    payload = token.split(".")[1]
+    return base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
