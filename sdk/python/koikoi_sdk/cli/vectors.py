@@ -11,6 +11,6 @@ import click
 @click.argument("files", nargs=-1, required=True)
 def command(files: tuple[str, ...]) -> None:
     """Check vector FILES; exit status 1 when any vector fails."""
-    from koikoi_sdk.poker import vectors
+    from koikoi_sdk.poker.vectors import main
 
-    sys.exit(vectors.main(files))
+    sys.exit(main(files))

@@ -80,6 +80,11 @@ class Outbox:
         """Tell whether there is a state to go on from."""
         return (self.directory / "key").exists()
 
+    @property
+    def is_pending(self) -> bool:
+        """Tell whether there is something to do: play on, or hand a result in."""
+        return self.is_open or (self.directory / "result").exists()
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep every other process out of this match; the operating system lets go when this one dies.

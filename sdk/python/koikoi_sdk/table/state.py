@@ -35,9 +35,9 @@ class Evidence:
 
     reason: Reason
     check: str
-    head: bytes
-    body: bytes = b""
-    signature: bytes = b""
+    head: bytes = field(repr=False)
+    body: bytes = field(default=b"", repr=False)
+    signature: bytes = field(default=b"", repr=False)
 
 
 @dataclass(slots=True)

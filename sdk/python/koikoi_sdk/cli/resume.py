@@ -1,0 +1,31 @@
+"""`koikoi resume`: go on with the matches that are not finished."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from koikoi_sdk.cli.options import device_options, open_device, relay_option
+from koikoi_sdk.cli.playing import make_player, play_stored
+
+
+@click.command("resume")
+@device_options
+@relay_option
+@click.option("--bot", is_flag=True, help="Let the simple bot play.")
+def command(gateway: str, home: Path | None, relay: str, bot: bool) -> None:
+    """Go on with every match on this device that is not finished, oldest first; hand in what was not handed in."""
+    asyncio.run(_resume(gateway, home, relay, is_bot=bot))
+
+
+async def _resume(gateway: str, home: Path | None, relay: str, *, is_bot: bool) -> None:
+    from koikoi_sdk.client.outbox import Outbox
+
+    async with open_device(gateway, home) as device:
+        stored = [outbox for outbox in Outbox.stored(device.home.matches) if outbox.is_pending]
+        if not stored:
+            click.echo("no unfinished match on this device")
+        for outbox in stored:
+            await play_stored(device, outbox, relay, make_player(is_bot=is_bot))
