@@ -16,7 +16,7 @@ from services.auth.oidc.key_source import HttpKeySource, open_http_session
 from services.auth.oidc.verifier import IdTokenVerifier
 from services.auth.rpc.handlers import ANONYMOUS, AuthHandlers
 from services.auth.service import AuthService, Policy
-from services.auth.settings import GENERATED_MARK, Settings, read_settings
+from services.auth.settings import GENERATED_MARK, PREFIX, Settings, read_settings
 from services.auth.store.postgres import MIGRATIONS, SCHEMA, PostgresAccounts
 from services.auth.store.redis import Rates, RedisChallenges, RedisLimits, RevocationStream
 from services.kit import log, postgres
@@ -26,6 +26,7 @@ from services.kit.grpc_server import start_server
 from services.kit.health import Health, serve_http
 from services.kit.metrics import Metrics
 from services.kit.redis import open_client
+from services.kit.settings import load
 from services.kit.tokens import AccessTokenVerifier, KeySet, SigningKeys
 
 _ANNOUNCE_PERIOD_S = 1.0
@@ -51,7 +52,7 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
             limits=RedisLimits(redis, clock, Rates(settings.address_per_minute, settings.device_per_minute)),
             provider=await _open_provider(stack, settings, clock),
             signer=keys,
-            announcements=RevocationStream(stream, clock),
+            announcements=RevocationStream(stream),
             refresh_tokens=RefreshTokens(_token_secret(settings).encode()),
             chance=SystemChance(),
             clock=clock,
@@ -75,7 +76,7 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
 
 async def migrate(environ: Mapping[str, str]) -> None:
     """Bring the schema up to date."""
-    await postgres.migrate(read_settings(environ).database_url, SCHEMA, MIGRATIONS)
+    await postgres.migrate(load(Settings, PREFIX, environ).database_url, SCHEMA, MIGRATIONS)
 
 
 def _policy(settings: Settings) -> Policy:

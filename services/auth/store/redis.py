@@ -15,8 +15,9 @@ from services.kit.limits import Limiter, address_group
 from services.kit.tokens import encode_base64url
 
 REVOCATIONS = "revocations"
-# Readers need a sign-out as long as an access token or a match contract may outlive it (3 h), and some rest.
-_KEEP_REVOCATIONS_S = 6 * 3600
+# Far more sign-outs than happen while an access token or a match contract may outlive one (3 h). By number and not by
+# time: the clocks of auth and of Redis may differ.
+_KEEP_REVOCATIONS = 100_000
 
 
 class RedisChallenges:
@@ -101,13 +102,11 @@ class RedisLimits:
 class RevocationStream:
     """Implements `ports.Announcements`: entries `device_id`, `account_id`, `device_key` (base64url), `time` (ms)."""
 
-    def __init__(self, client: Redis, clock: Clock) -> None:
+    def __init__(self, client: Redis) -> None:
         self._client = client
-        self._clock = clock
 
     async def announce(self, revocations: Sequence[Revocation]) -> None:
         """Append the revocations, and drop entries that no reader can need any more."""
-        oldest_ms = int((self._clock.now() - _KEEP_REVOCATIONS_S) * 1000)
         async with self._client.pipeline(transaction=False) as pipeline:
             for revocation in revocations:
                 fields: dict[str | bytes, str | int] = {
@@ -116,5 +115,5 @@ class RevocationStream:
                     "device_key": encode_base64url(revocation.device_key),
                     "time": int(revocation.time * 1000),
                 }
-                pipeline.xadd(REVOCATIONS, fields, minid=oldest_ms, approximate=True)  # type: ignore[arg-type]
+                pipeline.xadd(REVOCATIONS, fields, maxlen=_KEEP_REVOCATIONS, approximate=True)  # type: ignore[arg-type]
             await pipeline.execute()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import grpc
 import pytest
-
 from koikoi.auth.v1.auth_service_pb2_grpc import AuthServiceStub
+
 from services.auth.app import build
 from services.kit.app import App
 from tests.harness import FakeClock
@@ -43,11 +43,13 @@ class World:
     async def running(self, **settings: str) -> AsyncIterator[App]:
         """Run one more auth process on the same stores."""
         overrides = {f"KOIKOI_AUTH_{name.upper()}": value for name, value in settings.items()}
-        async with build({**self.environ, **overrides}, clock=self.clock) as app:
-            async with grpc.aio.insecure_channel(f"127.0.0.1:{app.ports['grpc']}") as channel:
-                self.apps.append(app)
-                self.stubs.append(AuthServiceStub(channel))
-                yield app
+        async with (
+            build({**self.environ, **overrides}, clock=self.clock) as app,
+            grpc.aio.insecure_channel(f"127.0.0.1:{app.ports['grpc']}") as channel,
+        ):
+            self.apps.append(app)
+            self.stubs.append(AuthServiceStub(channel))
+            yield app
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +81,7 @@ async def world(
         "KOIKOI_AUTH_METRICS_ADDRESS": "127.0.0.1:0",
         "KOIKOI_AUTH_OIDC_ISSUER": provider.issuer,
         "KOIKOI_AUTH_OIDC_JWKS_URL": provider.key_set_url,
-        "KOIKOI_AUTH_OIDC_CLIENT_IDS": "koikoi-local",
+        "KOIKOI_AUTH_OIDC_CLIENT_IDS": "koikoi-development",
     }
     world = World(fake_clock, provider, environ)
     async with world.running():

@@ -8,10 +8,10 @@ from typing import Any
 import grpc
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
-from nacl.signing import SigningKey
-
 from koikoi.auth.v1 import auth_service_pb2 as pb
 from koikoi.auth.v1.auth_service_pb2_grpc import AuthServiceStub
+from nacl.signing import SigningKey
+
 from services.kit.signatures import tagged
 from tools.oidc_provider import Provider
 
