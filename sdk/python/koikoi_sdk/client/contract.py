@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import dataclass
 
 from joserfc import jws
-from joserfc.errors import JoseError
+from joserfc.errors import JoseError, SecurityWarning
 from joserfc.jwk import KeySet
 
 from koikoi_sdk.client.errors import ServerError
 
 TYPE = "koikoi-contract+jws"
 MAX_CONTRACT_LENGTH = 4096
+# RFC 9864 renames the algorithm; the services pin the name every library knows.
+warnings.filterwarnings("ignore", message="EdDSA is deprecated", category=SecurityWarning)
 _FORBIDDEN_HEADERS = {"jku", "x5u", "jwk", "x5c", "crit", "b64"}
 
 
@@ -45,7 +48,7 @@ def _verify(token: str, jwks: str, issuer: str) -> SignedContract:
     if len(token) > MAX_CONTRACT_LENGTH:
         raise ValueError("too long")
     keys = KeySet.import_key_set(json.loads(jwks))
-    document = jws.deserialize_compact(token, keys, algorithms=["EdDSA", "Ed25519"])
+    document = jws.deserialize_compact(token, keys, algorithms=["EdDSA"])
     header = document.headers()
     if header.get("typ") != TYPE or _FORBIDDEN_HEADERS & header.keys():
         raise ValueError("another type of document")
