@@ -3,10 +3,13 @@
 A setting of the user's environment always wins, so `KOIKOI_AUTH_DATABASE_URL=... make run` uses that server.
 """
 
+import errno
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from services.kit.settings import SettingsError, host_port
 
 __all__ = ["PORTS", "SERVICES", "Plan", "PlanError", "free_ports", "make_plan", "taken_port"]
 
@@ -115,12 +118,14 @@ def taken_port(plan: Plan) -> str | None:
     """Return one sentence about the first address that cannot be listened on, or None when all are free."""
     for name, address in plan.addresses.items():
         what, _ = PORTS[name]
-        host, _, port = address.rpartition(":")
         try:
-            with socket.create_server((host.strip("[]"), int(port))):
+            host, port = host_port(address, name)
+            with socket.create_server((host, port)):
                 pass
-        except (OSError, ValueError, OverflowError) as error:
-            reason = "is taken" if isinstance(error, OSError) else "is no host:port"
+        except SettingsError as error:
+            return str(error)
+        except OSError as error:
+            reason = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
             return f"{address} ({what}) {reason}; free it, or choose another with {name}=127.0.0.1:PORT."
     return None
 
