@@ -101,14 +101,20 @@ async def signed_in_bot(plan: Plan, directory: Path, name: str) -> AsyncIterator
 
 
 async def play_one_match(
-    plan: Plan, directory: Path, relay_url: str, *, rounds: int = 6, seed: int = 0, say: Callable[[str], None]
+    plan: Plan,
+    directory: Path,
+    relay_url: str,
+    *,
+    rules: lobby_messages.Rules,
+    seed: int = 0,
+    say: Callable[[str], None],
 ) -> Played:
-    """Play a house match of 6 or 12 rounds between two bots and hand the result in, from both sides at once."""
+    """Play a match between two bots and hand the result in, from both sides at once."""
     async with (
         signed_in_bot(plan, directory / "tsuru", "Tsuru") as host,
         signed_in_bot(plan, directory / "kame", "Kame") as guest,
     ):
-        room = await host.lobby.create_room(lobby_messages.Rules(preset="house", rounds=rounds), is_public=False)
+        room = await host.lobby.create_room(rules, is_public=False)
         say(f"{host.name} opened room {room.code}: {room.rules.preset}, {room.rules.rounds} rounds")
         contract = await guest.lobby.join_room(room.code)
         await host.lobby.wait_for_contract(room.code)

@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from koikoi.lobby.v1 import lobby_service_pb2 as lobby
+
 from tools.bots import Played, play_one_match
 from tools.embedded import EmbeddedError
 from tools.plan import PlanError, free_ports
@@ -21,7 +23,7 @@ from tools.stack import Stack, StackError
 
 __all__ = ["main"]
 
-ROUNDS = 6
+RULES = lobby.Rules(preset="house", rounds=6)
 
 
 def main() -> None:
@@ -51,7 +53,7 @@ async def _run() -> bool:
             for transport, url in (("websocket", stack.plan.websocket_url), ("grpc", stack.plan.grpc_url)):
                 say(f"a match over {transport}")
                 played = await play_one_match(
-                    stack.plan, directory / transport, url, rounds=ROUNDS, seed=len(matches), say=say
+                    stack.plan, directory / transport, url, rules=RULES, seed=len(matches), say=say
                 )
                 matches.append(_describe(transport, played))
                 say(f"outcome: {played.outcome}; {_ratings(played)}")
