@@ -16,9 +16,23 @@ from typing import ClassVar
 from services.kit.errors import Code, ServiceError
 
 __all__ = [
-    "REASONS", "ContractInvalid", "Draining", "EnvelopeConflict", "EnvelopeInvalid", "FrameInvalid", "JoinTimeout",
-    "JoinSignatureInvalid", "MatchClosed", "MatchUnknown", "NotYourTurn", "RateLimited", "RelayError",
-    "ResultProofInvalid", "SlowConsumer", "StoreUnavailable", "Superseded",
+    "REASONS",
+    "ContractInvalid",
+    "Draining",
+    "EnvelopeConflict",
+    "EnvelopeInvalid",
+    "FrameInvalid",
+    "JoinSignatureInvalid",
+    "JoinTimeout",
+    "MatchClosed",
+    "MatchUnknown",
+    "NotYourTurn",
+    "RateLimited",
+    "RelayError",
+    "ResultProofInvalid",
+    "SlowConsumer",
+    "StoreUnavailable",
+    "Superseded",
 ]  # fmt: skip
 
 

@@ -23,11 +23,15 @@ class Presence(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attendance:
-    """A seat's presence, and which connection of which process speaks for it."""
+    """A seat's presence, and which connection of which process speaks for it.
+
+    `joins` counts the seat's joins, so that a connection can tell a newer one from a store that lost its tail.
+    """
 
     presence: Presence = Presence.ABSENT
     connection: str = ""
     process: str = ""
+    joins: int = 0
 
     @property
     def is_connected(self) -> bool:

@@ -29,7 +29,7 @@ def begin(match: Match, seat: int, now_ms: int) -> Match:
     owing, other = match.owing, 1 - seat
     was_present = owing is None or match.seats[owing].is_connected
     if match.seats[other].is_connected:
-        match = match.attended(other, Attendance(Presence.UNKNOWN))
+        match = match.attended(other, Attendance(Presence.UNKNOWN, joins=match.seats[other].joins))
     return replace(
         match,
         recovery=Recovery(is_blank=match.recovery is not None),  # in the middle of a repair nothing is stored

@@ -36,14 +36,14 @@ def create(first_seat: int, now_ms: int, limit_ms: int, epoch: bytes, limits: Li
 
 
 def join(
-    match: Match, seat: int, attendance: Attendance, position: int, now_ms: int, new_epoch: bytes, limits: Limits
+    match: Match, seat: int, speaker: tuple[str, str], position: int, now_ms: int, new_epoch: bytes, limits: Limits
 ) -> Match:
     """Let a connection speak for its seat; an older connection of the seat is superseded.
 
     Args:
         match: The match; a closed one stays as it is and only tells its end.
         seat: The seat whose possession was proved.
-        attendance: The new connection.
+        speaker: The new connection and its process.
         position: The next number as the device sees it; ahead of the relay's it starts a repair.
         now_ms: The relay's clock.
         new_epoch: Used if the store's loss is repaired by this join.
@@ -51,6 +51,7 @@ def join(
     """
     if match.ending is not None:
         return match
+    attendance = Attendance(Presence.CONNECTED, *speaker, joins=match.seats[seat].joins + 1)
     match = _switch(match, seat, attendance, now_ms)
     if position > match.counter and not match.is_recovering:
         match = recovery.begin(match, seat, now_ms)
@@ -178,18 +179,8 @@ def expire(match: Match, now_ms: int) -> Match:
     """Close the match if its time is over; else return it as it is."""
     if match.due_ms is None or now_ms < match.due_ms:
         return match
-    if match.resigned is not None:
-        return _end(match, Outcome.RESIGNED, now_ms, match.resigned)
-    if match.closings == 2 or match.is_doubtful:
-        return _end(match, Outcome.FINISHED, now_ms)
-    if match.limit_ms < match.deadline_ms:
-        return _end(match, Outcome.EXPIRED, now_ms)
-    owing = match.owing
-    if owing is None:  # a repair that did not succeed
-        return _end(match, Outcome.DISPUTED, now_ms)
-    if match.counter < 2:
-        return _end(match, Outcome.NEVER_STARTED, now_ms)
-    return _end(match, Outcome.STALLED if match.seats[owing].is_connected else Outcome.ABANDONED, now_ms, owing)
+    outcome, seat = _verdict(match)
+    return _end(match, outcome, now_ms, seat)
 
 
 def revoke(match: Match, seat: int, now_ms: int) -> Match:
@@ -199,6 +190,24 @@ def revoke(match: Match, seat: int, now_ms: int) -> Match:
     if match.counter < 2 and match.recovery is None:
         return _end(match, Outcome.NEVER_STARTED, now_ms)
     return _end(match, Outcome.ABANDONED, now_ms, seat)
+
+
+def _verdict(match: Match) -> tuple[Outcome, int | None]:
+    """Return how a match whose time is over ends, and who is charged."""
+    owing, seat = match.owing, None
+    if match.resigned is not None:
+        outcome, seat = Outcome.RESIGNED, match.resigned
+    elif match.closings == 2 or match.is_doubtful:
+        outcome = Outcome.FINISHED
+    elif match.limit_ms < match.deadline_ms:
+        outcome = Outcome.EXPIRED
+    elif owing is None:  # a repair that did not succeed
+        outcome = Outcome.DISPUTED
+    elif match.counter < 2:
+        outcome = Outcome.NEVER_STARTED
+    else:
+        outcome, seat = Outcome.STALLED if match.seats[owing].is_connected else Outcome.ABANDONED, owing
+    return outcome, seat
 
 
 def _check_speaker(match: Match, seat: int, connection: str) -> None:
@@ -243,9 +252,9 @@ def _append(match: Match, seat: int, envelope: Envelope, now_ms: int, limits: Li
     rolling = digest(match.rolling + envelope.counter.to_bytes(4, "big") + sha)
     before = digest(match.sealed) if match.sealed else None
     match = replace(
-        match, counter=envelope.counter + 1, sealed=envelope.sealed, phase=envelope.phase, before=before, rolling=rolling,
-        owed_since_ms=now_ms, clock=clock, closings=closings, closer=closer, is_doubtful=is_doubtful, recovery=None,
-        recovery_left_ms=limits.recovery_ms,
+        match, counter=envelope.counter + 1, sealed=envelope.sealed, phase=envelope.phase, before=before,
+        rolling=rolling, owed_since_ms=now_ms, clock=clock, closings=closings, closer=closer, is_doubtful=is_doubtful,
+        recovery=None, recovery_left_ms=limits.recovery_ms,
     )  # fmt: skip
     if closings == 2 and match.resigned is not None:
         return _end(match, Outcome.RESIGNED, now_ms, match.resigned)

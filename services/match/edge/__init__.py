@@ -1,0 +1,1 @@
+"""Two doors, gRPC and WebSocket, over one relay."""

@@ -1,0 +1,125 @@
+"""The gRPC door: `MatchService`, raw bytes in and out so that both doors share one codec."""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import grpc
+from koikoi.match.v1 import match_service_pb2
+
+from services.match.domain.errors import RelayError, SlowConsumer
+from services.match.edge.codec import write_frame
+from services.match.edge.limits import DoorLimits, Gate
+from services.match.edge.visit import Porter
+from services.match.ports import Outgoing
+
+__all__ = ["ANONYMOUS", "GrpcDoor"]
+
+ANONYMOUS = ("Relay", "GetKeySet")
+_MATCH_ID = "koikoi-match-id"
+
+
+class GrpcDoor:
+    """Serves `koikoi.match.v1.MatchService`.
+
+    Args:
+        porter: Leads connections to the relay.
+        gate: Counts connections.
+        limits: Bounds per connection.
+        jwks: Gives the relay's public keys.
+    """
+
+    def __init__(self, porter: Porter, gate: Gate, limits: DoorLimits, jwks: Callable[[], str]) -> None:
+        self._porter, self._gate, self._limits, self._jwks = porter, gate, limits, jwks
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """Add the service to a server."""
+        handlers: dict[str, Any] = {
+            "Relay": grpc.stream_stream_rpc_method_handler(self._relay),
+            "GetKeySet": grpc.unary_unary_rpc_method_handler(
+                self._get_key_set,
+                request_deserializer=match_service_pb2.GetKeySetRequest.FromString,
+                response_serializer=match_service_pb2.GetKeySetResponse.SerializeToString,
+            ),
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_SERVICE, handlers),))
+
+    async def _get_key_set(
+        self, _request: match_service_pb2.GetKeySetRequest, _context: object
+    ) -> match_service_pb2.GetKeySetResponse:
+        return match_service_pb2.GetKeySetResponse(jwks=self._jwks())
+
+    async def _relay(self, requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
+        self._gate.enter()
+        outlet = _GrpcOutlet(self._limits.most_unsent_bytes)
+        metadata = {str(key): str(value) for key, value in context.invocation_metadata() or ()}
+
+        async def receive() -> bytes | None:
+            return await anext(requests, None)
+
+        visit = asyncio.get_running_loop().create_task(
+            self._porter.lead("grpc", metadata.get(_MATCH_ID), receive, outlet.put, outlet)
+        )
+        visit.add_done_callback(lambda _task: outlet.finish())
+        try:
+            async for data in outlet.take():
+                yield data
+            if outlet.error is not None:
+                raise outlet.error
+            await visit
+        finally:
+            visit.cancel()
+            with contextlib.suppress(asyncio.CancelledError, RelayError):
+                await visit
+            self._gate.exit()
+
+
+_SERVICE = match_service_pb2.DESCRIPTOR.services_by_name["MatchService"].full_name
+
+
+class _GrpcOutlet:
+    """Keeps what the stream has not taken yet, bounded; gRPC's flow control decides when it takes more."""
+
+    def __init__(self, most_unsent_bytes: int) -> None:
+        self._most_unsent_bytes = most_unsent_bytes
+        self._unsent: deque[bytes] = deque()
+        self._unsent_bytes = 0
+        self._news = asyncio.Event()
+        self._is_finished = False
+        self.error: RelayError | None = None
+
+    def send(self, acknowledged: int | None, frame: Outgoing | None) -> None:
+        self.put(write_frame(acknowledged, frame))
+
+    def put(self, data: bytes) -> None:
+        if self._is_finished:
+            return
+        self._unsent_bytes += len(data)
+        if self._unsent_bytes > self._most_unsent_bytes:
+            self._unsent.clear()
+            self.close(SlowConsumer("The connection reads too slowly; connect again.", retry_after_s=1.0))
+            return
+        self._unsent.append(data)
+        self._news.set()
+
+    def close(self, error: RelayError) -> None:
+        if not self._is_finished:
+            self.error = error
+            self.finish()
+
+    def finish(self) -> None:
+        self._is_finished = True
+        self._news.set()
+
+    async def take(self) -> AsyncIterator[bytes]:
+        while True:
+            while self._unsent:
+                data = self._unsent.popleft()
+                self._unsent_bytes -= len(data)
+                yield data
+            if self._is_finished:
+                return
+            self._news.clear()
+            await self._news.wait()

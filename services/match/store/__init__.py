@@ -1,0 +1,1 @@
+"""Redis for what is running, Postgres for what has ended."""

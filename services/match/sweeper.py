@@ -1,0 +1,103 @@
+"""Finds what time has brought: deadlines, dead processes, closed matches that are not yet recorded.
+
+Every process sweeps all buckets; the store lets one of them do a bucket's work per interval.
+"""
+
+import asyncio
+
+from services.kit import log
+from services.kit.clock import Clock
+from services.match.domain.errors import RelayError
+from services.match.matches import Matches
+from services.match.metrics import RelayMetrics
+from services.match.ports import Due, MatchStore, Record, Records
+from services.match.service import Relay
+
+__all__ = ["Sweeper"]
+
+_SLICES = 16  # so that no sweep holds the event loop for long
+
+
+class Sweeper:
+    """Sweeps.
+
+    Args:
+        process: The name of this process.
+        buckets: How many buckets there are.
+        interval_s: How often this process visits each bucket.
+        store: Running matches.
+        relay: Closes matches.
+        matches: Those held here.
+        records: Ended matches.
+        clock: Time.
+        metrics: Counts.
+    """
+
+    def __init__(
+        self,
+        *,
+        process: str,
+        buckets: int,
+        interval_s: float,
+        store: MatchStore,
+        relay: Relay,
+        matches: Matches,
+        records: Records,
+        clock: Clock,
+        metrics: RelayMetrics,
+    ) -> None:
+        self._process, self._buckets, self._interval_s = process, buckets, interval_s
+        self._store, self._relay, self._matches, self._records = store, relay, matches, records
+        self._clock, self._metrics = clock, metrics
+
+    async def run(self) -> None:
+        """Sweep until cancelled; a failure is one missed sweep."""
+        while True:
+            started = self._clock.monotonic()
+            for slice_ in range(_SLICES):
+                await self._sweep_guarded(range(slice_, self._buckets, _SLICES))
+                next_s = started + self._interval_s * (slice_ + 1) / _SLICES
+                await asyncio.sleep(max(0.0, next_s - self._clock.monotonic()))
+            await self._matches.settle()
+
+    async def sweep_all(self) -> None:
+        """Sweep every bucket once."""
+        await self._sweep(range(self._buckets))
+
+    async def _sweep_guarded(self, buckets: range) -> None:
+        try:
+            await self._sweep(buckets)
+        except Exception as error:  # noqa: BLE001 - the sweep must go on whatever one bucket holds
+            log.get().warning("match.sweep.failed", error=type(error).__name__)
+
+    async def _sweep(self, buckets: range) -> None:
+        now_ms = int(self._clock.now() * 1000)
+        found = await self._store.sweep(buckets, self._process, now_ms)
+        for bucket, due in found:
+            await self._work(bucket, due)
+
+    async def _work(self, bucket: int, due: Due) -> None:
+        if due.gap_ms:
+            self._metrics.unserved(due.gap_ms)
+        if due.dead:
+            for match_id in due.doubtful:
+                await self._relay.lose_processes(match_id, due.dead)
+            for process, last_heard_ms in due.dead.items():
+                await self._store.bury(bucket, process, last_heard_ms)
+        for match_id in due.matches:
+            await self._relay.expire(match_id)
+        for match_id in due.closed:
+            await self._record(match_id)
+
+    async def _record(self, match_id: str) -> None:
+        stored = await self._store.load(match_id)
+        if stored is None or stored.match.ending is None:
+            await self._store.forget(match_id, 0)  # lost after it was recorded, or never whole: nothing to say
+            return
+        match, ending = stored.match, stored.match.ending
+        try:
+            await self._records.add(Record(stored.contract, ending, match.counter, match.phase, match.created_ms))
+        except RelayError:
+            return  # stays on the closed ones
+        await self._store.forget(match_id, stored.contract.expires_s)
+        log.get().info("match.ended", match_id=match_id, outcome=ending.outcome.value)
