@@ -58,11 +58,10 @@ if ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
 fi
 if ! .venv/bin/python -m pip --version >/dev/null 2>&1 ||
     ! .venv/bin/python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' ||
-    [ "$(cat .venv/place 2>/dev/null)" != "$(pwd)" ]; then
+    ! grep -q "$(pwd)/.venv$" .venv/pyvenv.cfg; then # a checkout that was moved: its scripts name the old place
     echo "making .venv with $python"
     rm -rf .venv
     "$python" -m venv .venv || fail "$python could not make a virtual environment; is the package python3-venv installed?"
-    pwd >.venv/place
 fi
 rm -f .venv/stamp-run .venv/stamp-dev .venv/installed
 export PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1
