@@ -22,7 +22,7 @@ find_python() {
 }
 
 stamp_of() { # the lock, the project's own metadata and where it lies: a moved checkout is made again
-    cat "requirements/$1.lock" pyproject.toml tools/setup.sh | cksum | tr -d '\n'
+    cat "requirements/$1.lock" pyproject.toml | cksum | tr -d '\n'
     pwd
 }
 
