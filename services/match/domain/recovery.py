@@ -27,13 +27,15 @@ def blank(first_seat: int, now_ms: int, limit_ms: int, epoch: bytes, limits: Lim
 def begin(match: Match, seat: int, now_ms: int) -> Match:
     """Start a repair because `seat` is ahead. The other seat, if it is here, must join again and say its position."""
     owing, other = match.owing, 1 - seat
+    left_ms = match.recovery_left_ms if match.recovery is None else _left_ms(match, now_ms)
     was_present = owing is None or match.seats[owing].is_connected
     if match.seats[other].is_connected:
         match = match.attended(other, Attendance(Presence.UNKNOWN, joins=match.seats[other].joins))
     return replace(
         match,
         recovery=Recovery(is_blank=match.recovery is not None),  # in the middle of a repair nothing is stored
-        clock=Clock(now_ms, match.recovery_left_ms),
+        clock=Clock(now_ms, left_ms),
+        recovery_left_ms=left_ms,
         suspended=match.clock.switched(now_ms, was_present=was_present),
     )
 
