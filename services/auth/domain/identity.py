@@ -4,7 +4,6 @@ The signature was checked before (`services.auth.oidc`); here every claim is unt
 """
 
 import hmac
-import math
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from services.auth.domain.errors import IdTokenInvalid
 
 GOOGLE = "https://accounts.google.com"
 _GOOGLE_NAMES = frozenset({GOOGLE, "accounts.google.com"})
+_MAX_SECONDS = 2**53
 _MAX_SUBJECT_CHARACTERS = 255  # OpenID Connect Core section 2
 
 
@@ -52,10 +52,11 @@ def identify(claims: Mapping[str, object], rules: ProviderRules, nonce: str, now
     Raises:
         IdTokenInvalid: Metadata names the claim that is missing or wrong.
     """
-    _require(claims.get("iss") in _issuer_names(rules.issuer), "iss", "comes from another issuer")
+    _require(_is_one_of(claims.get("iss"), _issuer_names(rules.issuer)), "iss", "comes from another issuer")
     _require(_is_for_us(claims, rules.client_ids), "aud", "was made for another client")
     authorized = claims.get("azp")
-    _require(authorized is None or authorized in rules.client_ids, "azp", "was requested by another client")
+    is_ours = authorized is None or _is_one_of(authorized, rules.client_ids)
+    _require(is_ours, "azp", "was requested by another client")
     expiry, issued = _seconds(claims, "exp"), _seconds(claims, "iat")
     _require(now < expiry + rules.skew_s, "exp", "has expired")
     _require(issued <= now + rules.skew_s and issued < expiry, "iat", "was issued in the future")
@@ -76,25 +77,27 @@ def _issuer_names(issuer: str) -> frozenset[str]:
 
 def _is_for_us(claims: Mapping[str, object], client_ids: frozenset[str]) -> bool:
     audience = claims.get("aud")
-    if isinstance(audience, str):
-        return audience in client_ids
+    if not isinstance(audience, list):
+        return _is_one_of(audience, client_ids)
     # Several audiences: every one must be ours (an audience we do not trust could replay the token), azp must say who.
-    is_list = isinstance(audience, list) and bool(audience) and "azp" in claims
-    return is_list and all(isinstance(one, str) and one in client_ids for one in _as_list(audience))
+    return bool(audience) and "azp" in claims and all(_is_one_of(one, client_ids) for one in audience)
 
 
-def _as_list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
+def _is_one_of(value: object, allowed: frozenset[str]) -> bool:
+    return isinstance(value, str) and value in allowed
 
 
 def _seconds(claims: Mapping[str, object], name: str) -> float:
     value = claims.get(name)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    _require(is_number, name, "holds no time")
-    assert isinstance(value, int | float)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _MAX_SECONDS:  # nor NaN
+        raise _invalid(name, "holds no time")
     return float(value)
 
 
 def _require(condition: bool, claim: str, why: str) -> None:
     if not condition:
-        raise IdTokenInvalid(f"The ID token {why} ({claim}); sign in again.", metadata={"claim": claim})
+        raise _invalid(claim, why)
+
+
+def _invalid(claim: str, why: str) -> IdTokenInvalid:
+    return IdTokenInvalid(f"The ID token {why} ({claim}); sign in again.", metadata={"claim": claim})
