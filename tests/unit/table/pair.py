@@ -6,11 +6,19 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
 
-from koikoi_sdk.poker import DeviceKey
-from koikoi_sdk.table import Choice, Choose, Finished, Outgoing, Rejected, Seat, Send, Step, Unreadable
+from koikoi_sdk.poker import DeviceKey, deal_id
+from koikoi_sdk.poker.transcript import permutation
+from koikoi_sdk.rules.scoring import settle_exhausted
+from koikoi_sdk.table import Choice, Choose, Finished, Kind, Outgoing, Rejected, Seat, Send, Step, Unreadable
+from koikoi_sdk.table.codec import FORMS
+from koikoi_sdk.table.envelope import Channel, Signed
+from koikoi_sdk.table.state import Round
 
 Pick = Callable[[Seat, tuple[Choice, ...]], Choice]
+Layout = tuple[int, ...]
 DEVICES = (DeviceKey(b"s" * 32), DeviceKey(b"t" * 32))
 
 
@@ -36,7 +44,7 @@ def encode_key(key: bytes) -> str:
 
 
 class SeededRandom:
-    """Random bytes that are a function of the seed and the use; `log` lists the uses."""
+    """Random bytes that are a function of the seed and the use; `log` lists the uses, `fixed` overrides."""
 
     def __init__(self, seed: object) -> None:
         self.seed = seed
@@ -63,19 +71,33 @@ def picker(seed: int) -> Pick:
     return pick
 
 
-class Pair:
-    """Two seats of one match. `a` and `b` are by key order, not by seat number."""
+def opened(seat: Seat, message: Outgoing) -> Signed:
+    """The inside of a message that this seat sealed."""
+    channel = seat._table.channel
+    mirror = replace(channel, receiving=channel.sending)
+    return Signed.cut(mirror.decrypt(message.envelope))
 
-    def __init__(self, contract: bytes | None = None, seed: object = 1, pick: Pick = first) -> None:
-        self.contract = contract or contract_payload()
-        self.seed = seed
+
+class Pair:
+    """Two seats of one match and the one message in flight between them."""
+
+    def __init__(
+        self,
+        contract: bytes | None = None,
+        seed: object = 1,
+        pick: Pick = first,
+        devices: tuple[DeviceKey, DeviceKey] = DEVICES,
+    ) -> None:
+        self.contract = contract or contract_payload(devices=devices)
+        self.devices = devices
         self.pick = pick
         self.randoms = [SeededRandom(f"{seed}/{i}") for i in (0, 1)]
         self.seats = [
             Seat.start(self.contract, device, random)
-            for device, random in zip(DEVICES, self.randoms, strict=True)
+            for device, random in zip(devices, self.randoms, strict=True)
         ]
         self.log: list[Outgoing] = []
+        self.kinds: list[Kind] = []
 
     @property
     def a(self) -> Seat:
@@ -88,21 +110,34 @@ class Pair:
     def other(self, seat: Seat) -> Seat:
         return self.seats[1 - seat.seat]
 
+    @property
     def sender(self) -> Seat:
         """The seat whose message is in flight or whose player owes a choice."""
-        candidates = [seat for seat in self.seats if isinstance(seat.step, Send | Choose)]
-        owing = [seat for seat in candidates if isinstance(seat.step, Choose)]
-        return owing[0] if owing else max(candidates, key=lambda seat: seat.position)
+        owing = [seat for seat in self.seats if isinstance(seat.step, Choose)]
+        sending = [seat for seat in self.seats if isinstance(seat.step, Send)]
+        return owing[0] if owing else max(sending, key=lambda seat: seat.position)
 
-    def advance(self) -> Step:
-        """Let the player choose if a choice is due, then deliver the one message in flight."""
-        seat = self.sender()
+    @property
+    def flying(self) -> Outgoing:
+        """The message in flight; the player chooses first if a choice is due."""
+        seat = self.sender
         if isinstance(seat.step, Choose):
             seat.act(self.pick(seat, seat.step.options))
         step = seat.step
         assert isinstance(step, Send)
-        self.log.append(step.message)
-        return self.deliver(seat, step.message)
+        return step.message
+
+    @property
+    def flying_kind(self) -> Kind:
+        message = self.flying
+        return Kind.HELLO if message.counter < 2 else Kind(opened(self.sender, message).body[0])
+
+    def advance(self) -> Step:
+        """Deliver the one message in flight."""
+        message, kind, sender = self.flying, self.flying_kind, self.sender
+        self.log.append(message)
+        self.kinds.append(kind)
+        return self.deliver(sender, message)
 
     def deliver(self, sender: Seat, message: Outgoing) -> Step:
         return self.other(sender).receive(message.counter, message.phase, message.envelope)
@@ -114,17 +149,171 @@ class Pair:
             if isinstance(step, Finished | Rejected | Unreadable):
                 return
 
-    def run(self, until: Callable[[Pair], bool] | None = None) -> Step | None:
-        """Play on until the match is over or the condition holds."""
-        step: Step | None = None
-        for step in self.steps():
-            if until is not None and until(self):
-                return step
+    def run(self) -> Step:
+        """Play on until the match is over."""
+        *_, step = self.steps()
         return step
+
+    def run_to(self, kind: Kind, count: int = 1) -> Pair:
+        """Play on until the count-th message of a kind is in flight."""
+        while True:
+            count -= self.flying_kind is kind
+            if not count:
+                return self
+            step = self.advance()
+            assert not isinstance(step, Finished | Rejected | Unreadable), step
 
     def reload(self, seat: Seat) -> Seat:
         """Restart a device: only what `dump` wrote survives."""
         index = seat.seat
-        again = Seat.load(self.contract, seat.dump(), DEVICES[index], self.randoms[index])
+        again = Seat.load(self.contract, seat.dump(), self.devices[index], self.randoms[index])
         self.seats[index] = again
         return again
+
+    def copy(self) -> Pair:
+        """Two restarted devices beside the running ones."""
+        twin = object.__new__(Pair)
+        twin.__dict__.update(self.__dict__)
+        twin.seats, twin.randoms = list(self.seats), [SeededRandom(random.seed) for random in self.randoms]
+        for mine, theirs in zip(twin.randoms, self.randoms, strict=True):
+            mine.fixed = dict(theirs.fixed)
+        twin.log, twin.kinds = list(self.log), list(self.kinds)
+        for seat in self.seats:
+            twin.reload(seat)
+        return twin
+
+    def skip(self, played: int, points: tuple[int, int] | None = None) -> Pair:
+        """Pretend on both sides, while NEXT is in flight, that rounds were played."""
+        assert self.flying_kind is Kind.NEXT
+        for seat in self.seats:
+            state = seat._state
+            match = state.match
+            assert match is not None
+            before = points or match.points
+            result = settle_exhausted(match.variant, before, (0, 0), match.dealer)
+            state.match = replace(match, points=before, results=(result,) * played)
+            state.results = (bytes([1, 255]) + bytes(8),) * played
+            state.round = Round(played + 1, match.dealer)
+        return self
+
+    def stack(self, wish: Callable[[Layout], bool]) -> Pair:
+        """Choose the seeds so that the deal about to begin has a wished layout (cards by position).
+
+        Call it while the message is in flight on whose receipt the dealer sends S1, or while the S4
+        of a void deal is.
+        """
+        sender, number = self.sender, self.flying.counter + 1
+        state = sender._state
+        assert state.round is not None and state.due is Kind.S1 and state.channel is not None
+        dealer = state.round.dealer
+        keys = sender.contract.keys
+        did = deal_id(
+            state.channel.session_id,
+            round_number=state.round.number,
+            attempt=state.round.attempts,
+            dealer_key=keys[dealer],
+            other_key=keys[1 - dealer],
+            head=state.head,
+        )
+        first_seed, second_seed = find_seeds(did, wish)
+        self.randoms[dealer].fixed["seed", number, 0] = first_seed
+        self.randoms[1 - dealer].fixed["seed", number + 1, 0] = second_seed
+        return self
+
+    def forge(
+        self,
+        alter: Callable[[bytes], bytes] = lambda payload: payload,
+        kind: Kind | None = None,
+        head: bytes | None = None,
+        counter: int | None = None,
+        body: Callable[[bytes], bytes] = lambda body: body,
+        device: DeviceKey | None = None,
+        signature: Callable[[bytes], bytes] = lambda signature: signature,
+    ) -> Outgoing:
+        """Re-make the message in flight as a modified client would, signed and sealed with its keys."""
+        message, sender = self.flying, self.sender
+        channel, original = sender._table.channel, opened(sender, message)
+        made = channel.sign(
+            device or sender._table.device,
+            kind or Kind(original.body[0]),
+            message.counter if counter is None else counter,
+            head or original.head,
+            alter(original.payload),
+        )
+        changed = body(made.body)
+        if changed != made.body:
+            made = sign_body(channel, device or sender._table.device, changed)
+        made = Signed(made.body, signature(made.signature))
+        phase = FORMS[kind].phase if kind else message.phase
+        return Outgoing(message.counter, phase, channel.seal(made, b"n" * 24))
+
+    def cheat(self, alter: Callable[[bytes], bytes], kind: Kind | None = None) -> Step:
+        """Deliver the forged message instead of the honest one."""
+        return self.deliver(self.sender, self.forge(alter, kind))
+
+
+def sign_body(channel: Channel, device: DeviceKey, body: bytes) -> Signed:
+    fields = (channel.session_id, channel.own_key, channel.peer_key, body)
+    return Signed(body, device.sign("msg", *fields))
+
+
+@cache
+def _permutations(did: bytes, count: int) -> list[Layout]:
+    return [permutation(48, "deal/perm", i.to_bytes(32, "big"), did) for i in range(count)]
+
+
+def find_seeds(did: bytes, wish: Callable[[Layout], bool], size: int = 600) -> tuple[bytes, bytes]:
+    orders = _permutations(did, 2 * size)
+    for i, pi in enumerate(orders[:size]):
+        for j, sigma in enumerate(orders[size:], size):
+            if wish(tuple(pi[place] for place in sigma)):
+                return i.to_bytes(32, "big"), j.to_bytes(32, "big")
+    raise AssertionError("no such layout was found")
+
+
+def fresh(preset: str = "house", *, swapped: bool = False, seed: int = 1) -> Pair:
+    """A match in which A deals first, with COIN_OPEN in flight; nothing was restarted."""
+    devices = (DEVICES[1], DEVICES[0]) if swapped else DEVICES
+    for attempt in range(seed * 100, seed * 100 + 100):
+        pair = Pair(contract_payload(preset, devices=devices), attempt, devices=devices).run_to(Kind.COIN_OPEN)
+        if pair.sender._state.due is Kind.NEXT:
+            return pair
+    raise AssertionError("A never deals")
+
+
+@cache
+def _started(preset: str, swapped: bool, seed: int) -> Pair:
+    return fresh(preset, swapped=swapped, seed=seed).run_to(Kind.NEXT)
+
+
+def started(preset: str = "house", *, swapped: bool = False, seed: int = 1, pick: Pick = first) -> Pair:
+    """A match in which A deals first, with the NEXT of B in flight: nothing is dealt yet."""
+    pair = _started(preset, swapped, seed).copy()
+    pair.pick = pick
+    return pair
+
+
+@cache
+def _reached(kind: Kind, count: int, preset: str) -> Pair:
+    return started(preset).run_to(kind, count)
+
+
+def reached(kind: Kind, count: int = 1, preset: str = "house") -> Pair:
+    """A match with the count-th message of a kind in flight (made once, then restarted from its dump)."""
+    return _reached(kind, count, preset).copy()
+
+
+def months(cards: tuple[int, ...]) -> list[int]:
+    return sorted((sum(card // 4 == month for card in cards) for month in range(12)), reverse=True)
+
+
+def has_four(cards: tuple[int, ...]) -> bool:
+    return months(cards)[0] == 4
+
+
+def is_kuttsuki(cards: tuple[int, ...]) -> bool:
+    return months(cards)[:4] == [2, 2, 2, 2]
+
+
+def is_plain(cards: tuple[int, ...]) -> bool:
+    return not has_four(cards) and not is_kuttsuki(cards)
