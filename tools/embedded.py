@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import importlib.util
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -324,11 +325,20 @@ def _provision() -> str:
 
 
 def _postgres_identity() -> str:
-    if os.getuid() != 0:
+    """Postgres wants a user who has a name and is not root; a user namespace makes any of us one."""
+    try:
+        pwd.getpwuid(os.getuid())
+        is_named = True
+    except KeyError:
+        is_named = False
+    if os.getuid() != 0 and is_named:
         return "same"
-    probe = guarded(["/bin/true"], signal.SIGKILL, "namespace")
-    works = subprocess.run(probe, capture_output=True, check=False).returncode == 0
-    return "namespace" if works else "nobody"
+    probe = subprocess.run(guarded(["/bin/true"], signal.SIGKILL, "namespace"), capture_output=True, check=False)
+    if probe.returncode == 0:
+        return "namespace"
+    if os.getuid() == 0:
+        return "nobody"
+    raise EmbeddedError(f"Postgres needs a user with a name; the system does not know user number {os.getuid()}.")
 
 
 def _end_stale(pid: int, data: Path) -> None:
