@@ -17,6 +17,7 @@ GOOD = [
     ("house", [told(TEYAKU, 1, 6, 6, (19, 31))], None),
     ("house", [told(SHOBU, 1, 40, 25, (0, 50))], 1),
     ("house", [told(SHOBU, 1, 71 * 2 * 16, 25, (0, 50))], 1),
+    ("house", [told(SHOBU, 1, 9, 9, (16, 34))], None),
     ("nintendo", [told(SHOBU, 1, 28, 28, (0, 28)), told(TEYAKU, 0, 6, 6, (6, 28))], None),
     ("wikipedia_en", [told(EXHAUSTED, 1, 1, 1, (0, 1))] * 1, None),
     ("wikipedia_en", [told(EXHAUSTED, 0, 1, 1, (1, 0)), told(EXHAUSTED, 0, 1, 1, (2, 0))], None),
@@ -39,6 +40,8 @@ BAD = [
     ("house", [told(SHOBU, 0, 40, 40, (65, -15))]),
     ("house", [told(SHOBU, 0, 71 * 2 * 16 + 1, 25, (50, 0))]),
     ("house", [told(SHOBU, 0, 127, 25, (50, 0))]),
+    ("house", [told(SHOBU, 0, 11, 11, (36, 14))]),
+    ("house", [told(SHOBU, 0, 13, 13, (38, 12))]),
     ("house", [told(SHOBU, None, 1, 1, (26, 24))]),
     ("house", [told(EXHAUSTED, 0, 1, 1, (26, 24))]),
     ("house", [told(EXHAUSTED, None, 0, 0, (26, 24))]),
@@ -62,3 +65,21 @@ def test_what_play_cannot_produce(preset, rounds):
         replay(variant(preset), rounds)
     assert caught.value.reason in (Reason.BAD_RULES, Reason.MATCH_OVER)
     assert caught.value.field.startswith("rounds[")
+
+
+def test_declarations_are_bounded_by_turns_and_points():
+    """The winner declares with ever more points and on at most seven turns, the loser on at most eight."""
+    possible = {
+        base * (1 + own + others) for base in range(1, 72) for own in range(min(base, 8)) for others in range(9)
+    }
+    rules = variant("house", {"double_at": None})
+    assert {score for score in range(max(possible) + 100) if is_accepted(rules, score)} == possible
+
+
+def is_accepted(rules, score):
+    payment = min(score, 25)
+    try:
+        replay(rules, [told(SHOBU, 0, score, payment, (25 + payment, 25 - payment))])
+    except RulesError:
+        return False
+    return True

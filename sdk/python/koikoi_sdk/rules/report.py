@@ -92,8 +92,18 @@ def _shobu_scores(variant: Variant) -> Mapping[int, tuple[int, int]]:
     return {
         _reported_shobu(variant, (0, 0), 0, base, declared).score: (base, declared)
         for base in range(1, most + 1)
-        for declared in range(LAST_TURN)
+        for declared in range(_most_declared(base) + 1)
     }
+
+
+def _most_declared(base: int) -> int:
+    """Give the largest number of declarations of both players before a stop with this base.
+
+    The loser may declare on each of eight turns. The winner stops on one of eight, and each
+    declaration before it needed fewer points than the next, so there are fewer than `base`.
+    """
+    turns = LAST_TURN // 2
+    return turns + min(base, turns) - 1
 
 
 def _reported_shobu(variant: Variant, points: Pair, winner: Player, base: int, declared: int) -> RoundResult:
