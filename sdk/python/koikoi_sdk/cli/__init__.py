@@ -9,6 +9,8 @@ import click
 
 from koikoi_sdk.cli.options import USAGE_EXIT_CODE
 
+INTERRUPTED_EXIT_CODE = 130
+"""What shells expect of a program that SIGINT ended: 128 + 2."""
 COMMANDS = {
     "bot": "Play one match by itself: host a room or join one.",
     "host": "Open a room, wait for an opponent and play.",
@@ -55,7 +57,8 @@ def main() -> None:
     try:
         sys.exit(cli.main(standalone_mode=False))
     except click.exceptions.Abort:
-        sys.exit(130)
+        click.echo("koikoi: stopped; `koikoi resume` goes on with an unfinished match", err=True)
+        sys.exit(INTERRUPTED_EXIT_CODE)
     except click.ClickException as error:
         error.show()
         sys.exit(USAGE_EXIT_CODE)

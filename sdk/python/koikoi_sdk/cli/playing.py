@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from koikoi_sdk.cli.options import Device
     from koikoi_sdk.client.contract import SignedContract
+    from koikoi_sdk.client.errors import RelayClosed
     from koikoi_sdk.client.outbox import Outbox
     from koikoi_sdk.client.players import Player
 
@@ -41,11 +42,15 @@ async def play_stored(device: Device, outbox: Outbox, relay_url: str, player: Pl
 
     click.echo(f"match {outbox.match_id}")
     if outbox.is_open:
-        end = await play_match(outbox, device.account.key, open_transport(relay_url), player)
+        end = await play_match(outbox, device.account.key, open_transport(relay_url), player, lament=_lament)
         outcome = match.Outcome.Name(end.outcome).removeprefix("OUTCOME_").lower()
         click.echo(f"outcome: {outcome}" + (f" (seat {end.seat})" if end.seat is not None else ""))
     receipt = await hand_in(outbox, device.ranking)
     click.echo(_describe(receipt) if receipt else "no result was signed by both; nothing is recorded")
+
+
+def _lament(closed: RelayClosed) -> None:
+    click.echo(f"{closed}; trying again", err=True)
 
 
 def _describe(receipt: ranking.MatchResult) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Iterable
 
 import click
 
+from koikoi_sdk.client.errors import LocalProtocolError
 from koikoi_sdk.client.players import Resign
 from koikoi_sdk.rules import Card, Play, card_name
 from koikoi_sdk.table import Choice, View
@@ -17,6 +20,9 @@ _DECISIONS = {"shobu": "勝負 stop and win", "koikoi": "こいこい go on"}
 class Prompt:
     """Asks on standard input; reading it does not hold up the connection."""
 
+    def __init__(self) -> None:
+        self._input = _Input()
+
     async def choose(self, view: View) -> Choice | Resign:
         """Show the table and ask until the answer is one of the options, or r to resign."""
         for line in describe_table(view):
@@ -24,12 +30,50 @@ class Prompt:
         for number, option in enumerate(view.options, 1):
             click.echo(f"  {number:2}  {describe_option(view, option)}")
         while True:
-            answer = (await asyncio.to_thread(click.prompt, "number, or r to resign", prompt_suffix="> ")).strip()
+            click.echo("number, or r to resign> ", nl=False)
+            answer = (await self._input.read_line()).strip()
             if answer == "r":
                 return Resign()
             if answer.isdecimal() and 1 <= int(answer) <= len(view.options):
                 return view.options[int(answer) - 1]
             click.echo(f"a number from 1 to {len(view.options)}")
+
+
+class _Input:
+    """Lines of standard input, without a thread: one that reads could not be stopped when the match ends meanwhile."""
+
+    def __init__(self) -> None:
+        self._unread = b""
+
+    async def read_line(self) -> str:
+        """Give the next line, without its end.
+
+        Raises:
+            LocalProtocolError: There is no more.
+        """
+        while b"\n" not in self._unread:
+            data = await self._read()
+            if not data:
+                raise LocalProtocolError("standard input has ended; `koikoi resume` goes on with the match")
+            self._unread += data
+        line, _, self._unread = self._unread.partition(b"\n")
+        return line.decode(errors="replace")
+
+    @staticmethod
+    async def _read() -> bytes:
+        if sys.stdin is None:
+            return b""
+        source, loop = sys.stdin.fileno(), asyncio.get_running_loop()
+        is_ready = asyncio.Event()
+        try:
+            loop.add_reader(source, is_ready.set)
+        except PermissionError:  # a file is always ready
+            return os.read(source, 4096)
+        try:
+            await is_ready.wait()
+        finally:
+            loop.remove_reader(source)
+        return os.read(source, 4096)
 
 
 def describe_table(view: View) -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from koikoi.auth.v1 import auth_service_pb2 as auth
 
 from koikoi_sdk.client.connect import ConnectClient
-from koikoi_sdk.client.errors import LocalProtocolError, ServerError
+from koikoi_sdk.client.errors import LocalProtocolError, ServerError, StorageError
 from koikoi_sdk.client.home import Home
 
 SERVICE = "koikoi.auth.v1.AuthService"
@@ -26,7 +27,7 @@ class Account:
         self._home = home
         self._clock = clock
         self.key = home.device_key()
-        self._session = home.load("session") or {}
+        self._session = self._load()
         client.access_token = lambda: str(self._session.get("access_token", ""))
 
     @property
@@ -63,7 +64,10 @@ class Account:
         begun = self._home.load("challenge")
         if begun is None:
             raise LocalProtocolError("no sign-in was begun on this device: ask for a nonce first")
-        challenge, issuer = bytes.fromhex(begun["challenge"]), str(begun["issuer"])
+        try:
+            challenge, issuer = bytes.fromhex(begun["challenge"]), str(begun["issuer"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise StorageError("the sign-in that was begun is damaged on disk; begin again") from error
         digest = hashlib.sha256(id_token.encode()).digest()
         signature = self.key.sign("auth", b"sign-in", issuer.encode(), b"", self.key.public, challenge, digest)
         request = auth.SignInRequest(
@@ -96,7 +100,7 @@ class Account:
             ServerError: The session was revoked; sign in again.
         """
         async with self._home.lock("session"):
-            self._session = self._home.load("session") or {}  # another process may have renewed it
+            self._session = self._load()  # another process may have renewed it
             account_id = self.account_id
             if float(self._session["access_expires"]) - self._clock() > REFRESH_LEAD_S:
                 return
@@ -113,11 +117,21 @@ class Account:
             self._keep(answer.session, issuer, account_id, self.display_name)
 
     async def sign_out(self, *, all_devices: bool = False) -> None:
-        """End the session at the service and forget it here."""
-        await self.ensure_fresh()
-        request = auth.SignOutRequest(all_devices=all_devices, request_id=secrets.token_hex(16))
-        await self._client.call(f"{SERVICE}/SignOut", request, auth.SignOutResponse)
+        """End the session at the service and forget it here; one that was ended there already is only forgotten."""
+        try:
+            await self.ensure_fresh()
+            request = auth.SignOutRequest(all_devices=all_devices, request_id=secrets.token_hex(16))
+            await self._client.call(f"{SERVICE}/SignOut", request, auth.SignOutResponse)
+        except ServerError as error:
+            if error.code != "unauthenticated":
+                raise
         self._forget()
+
+    def _load(self) -> dict[str, Any]:
+        session = self._home.load("session") or {}
+        if session and not _is_session(session):
+            raise StorageError("the session on this device is damaged; sign in again after removing session.json")
+        return session
 
     def _keep(self, session: auth.Session, issuer: str, account_id: str, display_name: str) -> None:
         self._session = {
@@ -133,3 +147,9 @@ class Account:
     def _forget(self) -> None:
         self._session = {}
         self._home.forget("session")
+
+
+def _is_session(members: Mapping[str, Any]) -> bool:
+    texts = ("account_id", "display_name", "issuer", "access_token", "refresh_token")
+    expires = members.get("access_expires")
+    return isinstance(expires, int | float) and all(isinstance(members.get(name), str) for name in texts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -20,6 +20,8 @@ from koikoi_sdk.client.errors import ServerError, Unreachable
 Answer = TypeVar("Answer", bound=Message)
 MAX_ANSWER_SIZE = 1 << 20
 """Bytes; a longer answer is refused."""
+LONGEST_WAIT_S = 10.0
+"""Seconds; a service that asks for more patience is not waited for: the caller is told."""
 
 
 class ConnectClient:
@@ -33,7 +35,7 @@ class ConnectClient:
         Unreachable: No answer came after all tries.
     """
 
-    def __init__(self, gateway_url: str, *, timeout_s: float = 15.0, tries: int = 4) -> None:
+    def __init__(self, gateway_url: str, *, timeout_s: float = 15.0, tries: int = 6) -> None:
         self._url = gateway_url.rstrip("/")
         self._timeout_s = timeout_s
         self._tries = tries
@@ -58,24 +60,20 @@ class ConnectClient:
                 return await self._call_once(method, request, answer_type)
             except ServerError as error:
                 is_last = backoff.failures + 1 >= self._tries
-                if is_last or error.code != "unavailable":
+                is_too_long = (error.retry_after_s or 0.0) > LONGEST_WAIT_S
+                if is_last or is_too_long or error.code != "unavailable":
                     raise
                 await asyncio.sleep(backoff.next_delay_s(error.retry_after_s))
 
     async def get_text(self, path: str) -> str:
         """Read a public document of the gateway (a key set) as text."""
-        assert self._session is not None, "use the client as an async context manager"
+        _, body = await self._exchange("GET", path)
         try:
-            async with self._session.get(self._url + path, allow_redirects=False) as response:
-                body = await response.content.read(MAX_ANSWER_SIZE)
-        except (TimeoutError, aiohttp.ClientError) as error:
-            raise Unreachable(f"cannot reach {self._url}: {type(error).__name__}") from error
-        if response.status != 200:
-            raise read_error(response.status, body)
-        return body.decode()
+            return body.decode()
+        except ValueError:
+            raise Unreachable(f"{self._url} does not speak this protocol") from None
 
     async def _call_once(self, method: str, request: Message, answer_type: type[Answer]) -> Answer:
-        assert self._session is not None, "use the client as an async context manager"
         headers = {
             "Content-Type": "application/proto",
             "Connect-Protocol-Version": "1",
@@ -83,21 +81,40 @@ class ConnectClient:
         }
         if token := self.access_token():
             headers["Authorization"] = f"Bearer {token}"
+        content_type, body = await self._exchange("POST", f"/{method}", headers, request.SerializeToString())
         try:
-            async with self._session.post(
-                f"{self._url}/{method}", data=request.SerializeToString(), headers=headers, allow_redirects=False
+            if content_type == headers["Content-Type"]:
+                return answer_type.FromString(body)
+        except DecodeError:
+            pass
+        raise Unreachable(f"{self._url} does not speak this protocol")
+
+    async def _exchange(
+        self, method: str, path: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
+    ) -> tuple[str, bytes]:
+        """Give type and body of a good answer."""
+        assert self._session is not None, "use the client as an async context manager"
+        url = self._url + path
+        try:
+            async with self._session.request(
+                method, url, data=content, headers=headers, allow_redirects=False
             ) as response:
-                body = await response.content.read(MAX_ANSWER_SIZE)
-        except (TimeoutError, aiohttp.ClientError) as error:
+                body = await _read_bounded(response.content)
+        except (TimeoutError, OSError, aiohttp.ClientError, ValueError) as error:  # ValueError: an address that is none
             raise Unreachable(f"cannot reach {self._url}: {type(error).__name__}") from error
         if response.status != 200:
             raise read_error(response.status, body)
-        answer = answer_type()
-        try:
-            answer.ParseFromString(body)
-        except DecodeError:
-            raise Unreachable(f"{self._url} does not speak this protocol") from None
-        return answer
+        if len(body) > MAX_ANSWER_SIZE:
+            raise Unreachable(f"{self._url} answered with more than {MAX_ANSWER_SIZE} bytes")
+        return response.content_type, body
+
+
+async def _read_bounded(content: aiohttp.StreamReader) -> bytes:
+    """Read to the end, or until it is too much."""
+    body = bytearray()
+    while len(body) <= MAX_ANSWER_SIZE and (chunk := await content.readany()):
+        body += chunk
+    return bytes(body)
 
 
 def read_error(status: int, body: bytes) -> ServerError:
@@ -116,9 +133,9 @@ def read_error(status: int, body: bytes) -> ServerError:
 def _read_details(details: list[Any]) -> tuple[str, dict[str, str], float | None]:
     reason, metadata, retry_after_s = "", dict[str, str](), None
     for detail in details:
-        kind, value = str(detail["type"]), str(detail["value"])
-        content = base64.b64decode(value + "=" * (-len(value) % 4))
         try:
+            kind, value = str(detail["type"]), str(detail["value"])
+            content = base64.b64decode(value + "=" * (-len(value) % 4))
             if kind == "google.rpc.ErrorInfo":
                 info = ErrorInfo.FromString(content)
                 reason, metadata = info.reason, metadata | dict(info.metadata)
@@ -127,8 +144,8 @@ def _read_details(details: list[Any]) -> tuple[str, dict[str, str], float | None
                     metadata.setdefault("field", violation.field)
             elif kind == "google.rpc.RetryInfo":
                 retry_after_s = _seconds(RetryInfo.FromString(content).retry_delay)
-        except DecodeError:
-            continue
+        except (DecodeError, ValueError, TypeError, KeyError):
+            continue  # a detail that cannot be read takes nothing from the others
     return reason, metadata, retry_after_s
 
 

@@ -15,10 +15,12 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from koikoi_sdk.client.errors import StorageError
 from koikoi_sdk.poker.keys import SEED_SIZE, DeviceKey
+
+_LOCK_POLL_S = 0.02
 
 
 def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
@@ -30,7 +32,23 @@ def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file with mode 0600 so that after a crash it holds the old or the new content, never a mixture."""
+    """Write a file with mode 0600 so that after a crash it holds the old or the new content, never a mixture.
+
+    Raises:
+        StorageError: It cannot be written; the old content stands.
+    """
+    try:
+        _replace(path, content)
+    except OSError as error:
+        raise cannot_use(path, error) from error
+
+
+def cannot_use(path: Path, error: OSError) -> StorageError:
+    """Make the error about a file that the system does not let us use."""
+    return StorageError(f"cannot use {path}: {error.strerror or type(error).__name__}")
+
+
+def _replace(path: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -67,7 +85,10 @@ class Home:
     def matches(self) -> Path:
         """Give the directory of running matches."""
         path = self.directory / "matches"
-        path.mkdir(mode=0o700, exist_ok=True)
+        try:
+            path.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise cannot_use(path, error) from error
         return path
 
     def device_key(self) -> DeviceKey:
@@ -76,27 +97,39 @@ class Home:
         Two processes that start at once get the same key: the file is linked into place, never overwritten.
         """
         path = self.directory / "device.key"
-        if not path.exists():
-            fresh = self.directory / f".device.{secrets.token_hex(8)}"
-            write_private(fresh, secrets.token_bytes(SEED_SIZE))
-            try:
-                os.link(fresh, path)
-            except FileExistsError:
-                pass
-            finally:
-                fresh.unlink()
-        seed = path.read_bytes()
+        try:
+            if not path.exists():
+                self._make_device_key(path)
+            seed = path.read_bytes()
+        except OSError as error:
+            raise cannot_use(path, error) from error
         if len(seed) != SEED_SIZE:
             raise StorageError(
                 f"{path} is damaged ({len(seed)} bytes instead of {SEED_SIZE}); move it away and sign in"
             )
         return DeviceKey(seed)
 
+    def _make_device_key(self, path: Path) -> None:
+        fresh = self.directory / f".device.{secrets.token_hex(8)}"
+        write_private(fresh, secrets.token_bytes(SEED_SIZE))
+        try:
+            os.link(fresh, path)
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink()
+
     @asynccontextmanager
     async def lock(self, name: str) -> AsyncIterator[None]:
-        """Keep other processes of this device out of one thing, without blocking this one's event loop."""
-        with (self.directory / f"{name}.lock").open("wb") as file:
-            await asyncio.to_thread(fcntl.flock, file, fcntl.LOCK_EX)
+        """Keep other processes and tasks of this device out of one thing, without blocking the event loop."""
+        path = self.directory / f"{name}.lock"
+        try:
+            file = path.open("wb")
+        except OSError as error:
+            raise cannot_use(path, error) from error
+        with file:
+            while not _is_locked(file):  # noqa: ASYNC110 - a thread that waits could not be cancelled
+                await asyncio.sleep(_LOCK_POLL_S)
             yield
 
     def load(self, name: str) -> dict[str, Any] | None:
@@ -106,7 +139,7 @@ class Home:
             members = json.loads(path.read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise StorageError(f"{path} cannot be read; move it away and sign in again") from error
         if not isinstance(members, dict):
             raise StorageError(f"{path} is damaged; move it away and sign in again")
@@ -118,4 +151,16 @@ class Home:
 
     def forget(self, name: str) -> None:
         """Remove one small JSON document."""
-        (self.directory / f"{name}.json").unlink(missing_ok=True)
+        path = self.directory / f"{name}.json"
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise cannot_use(path, error) from error
+
+
+def _is_locked(file: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -58,14 +58,20 @@ class Lobby:
     async def wait_for_contract(self, code: str, *, timeout_s: float = 600.0) -> SignedContract:
         """Wait as host until the second seat is taken; each look also keeps the room alive.
 
+        A service that is away for a while only delays it.
+
         Raises:
             TimeoutError: Nobody came; the room stays open until it expires or is left.
         """
         end = time.monotonic() + timeout_s
         while True:
-            answer = await self._get_room(code)
-            if answer.contract:
-                return await self._verify(answer.contract)
+            try:
+                answer = await self._get_room(code)
+                if answer.contract:
+                    return await self._verify(answer.contract)
+            except ServerError as error:
+                if not error.is_transient or time.monotonic() > end:
+                    raise
             if time.monotonic() > end:
                 raise TimeoutError(f"nobody joined room {code} within {timeout_s:.0f} s")
             await asyncio.sleep(POLL_S)

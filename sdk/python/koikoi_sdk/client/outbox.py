@@ -28,7 +28,7 @@ from nacl import bindings
 from nacl.exceptions import CryptoError
 
 from koikoi_sdk.client.errors import StorageError
-from koikoi_sdk.client.home import write_private
+from koikoi_sdk.client.home import cannot_use, write_private
 from koikoi_sdk.table import Evidence, SignedResult
 
 _KEY_SIZE = 32
@@ -50,7 +50,10 @@ class Outbox:
         final = matches / match_id
         if not final.exists():
             draft = matches / f".{match_id}.{secrets.token_hex(4)}"
-            draft.mkdir(mode=0o700)
+            try:
+                draft.mkdir(mode=0o700)
+            except OSError as error:
+                raise cannot_use(draft, error) from error
             write_private(draft / "key", secrets.token_bytes(_KEY_SIZE))
             write_private(draft / "contract", contract.encode())
             cls(draft).save(state)
@@ -72,13 +75,20 @@ class Outbox:
 
     @property
     def contract(self) -> str:
-        """Give the signed contract."""
-        return self._read("contract").decode()
+        """Give the signed contract.
+
+        Raises:
+            StorageError: It is gone or damaged.
+        """
+        try:
+            return self._read("contract").decode("ascii")
+        except ValueError as error:
+            raise StorageError(f"the contract of match {self.match_id} is damaged") from error
 
     @property
     def is_open(self) -> bool:
-        """Tell whether there is a state to go on from."""
-        return (self.directory / "key").exists()
+        """Tell whether there is a state to go on from: the key is there, and was not being erased when we died."""
+        return (self.directory / "key").exists() and any(self._key())
 
     @property
     def is_pending(self) -> bool:
@@ -92,7 +102,12 @@ class Outbox:
         Raises:
             StorageError: Another process plays this match.
         """
-        with (self.directory / "lock").open("wb") as file:
+        path = self.directory / "lock"
+        try:
+            file = path.open("wb")
+        except OSError as error:
+            raise cannot_use(path, error) from error
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -135,7 +150,7 @@ class Outbox:
             members: dict[str, Any] = json.loads(self._read("result"))
             first, second = members["signatures"]
             return bytes.fromhex(members["statement"]), (bytes.fromhex(first), bytes.fromhex(second))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise StorageError(f"the result of match {self.match_id} is damaged") from error
 
     def save_evidence(self, evidence: Evidence) -> None:
@@ -152,13 +167,16 @@ class Outbox:
     def erase(self) -> None:
         """Destroy the key and the state: nobody can read this match's cards any more."""
         path = self.directory / "key"
-        if path.exists():
-            with path.open("r+b") as file:
-                file.write(bytes(_KEY_SIZE))
-                file.flush()
-                os.fsync(file.fileno())
-            path.unlink()
-        (self.directory / "state").unlink(missing_ok=True)
+        try:
+            if path.exists():
+                with path.open("r+b") as file:
+                    file.write(bytes(_KEY_SIZE))
+                    file.flush()
+                    os.fsync(file.fileno())
+                path.unlink()
+            (self.directory / "state").unlink(missing_ok=True)
+        except OSError as error:
+            raise cannot_use(path, error) from error
 
     def remove(self) -> None:
         """Forget the match; evidence of a refused message stays for the player."""
@@ -178,6 +196,11 @@ class Outbox:
 
 
 def _remove(directory: Path) -> None:
-    for path in directory.iterdir():
-        path.unlink()
-    directory.rmdir()
+    try:
+        for path in directory.iterdir():
+            path.unlink()
+        directory.rmdir()
+    except FileNotFoundError:  # another process does the same
+        pass
+    except OSError as error:
+        raise cannot_use(directory, error) from error

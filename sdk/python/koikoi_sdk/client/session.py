@@ -59,7 +59,8 @@ class MatchEnd:
 class Session:
     """Plays one stored match over one door. Make it inside `outbox.lock()`.
 
-    `observe` is called after every step with what this seat may see.
+    `observe` is called after every step with what this seat may see, `lament` each time the connection is lost and
+    tried again after a while.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Session:
         transport: Transport,
         *,
         observe: Callable[[View], None] = lambda view: None,
+        lament: Callable[[RelayClosed], None] = lambda closed: None,
         backoff: Backoff | None = None,
     ) -> None:
         self._outbox = outbox
@@ -77,10 +79,12 @@ class Session:
         self._device = device
         self._transport = transport
         self._observe = observe
+        self._lament = lament
         self._backoff = backoff or Backoff()
         self._contract = outbox.contract
         self._epoch = b""
         self._acknowledged = 0
+        self._is_welcome = False
         self._refusals = 0
         self._unreadable: int | None = None
         self._dispute: int | None = None
@@ -121,10 +125,19 @@ class Session:
             finally:
                 await connection.close()
         except RelayClosed as closed:
-            if self._end is None and not closed.is_retryable:
-                raise
             if self._end is None:
-                await asyncio.sleep(self._backoff.next_delay_s(closed.retry_after_s))
+                await self._take_close(closed)
+
+    async def _take_close(self, closed: RelayClosed) -> None:
+        """Come back after a while, unless the relay will not have this seat any more."""
+        is_mute = closed.reason == "MATCH_CLOSED"  # the outcome was lost on the way; a closed match tells it again
+        if closed.is_retryable or (is_mute and self._backoff.failures < _MAX_REFUSALS):
+            self._lament(closed)
+            await asyncio.sleep(self._backoff.next_delay_s(closed.retry_after_s))
+        elif self._seat.result is not None:  # nothing more to gain: both signatures are here
+            self._end = MatchEnd(match.OUTCOME_UNSPECIFIED, None, self._seat.result)
+        else:
+            raise closed
 
     def _limit_patience(self) -> None:
         """Wait for the relay's last word only for a while once there is nothing more to gain."""
@@ -132,6 +145,7 @@ class Session:
             self._patience.reschedule(asyncio.get_running_loop().time() + CLOSING_LIMIT_S)
 
     async def _join(self, connection: Connection) -> None:
+        self._is_welcome = False
         frame = await connection.receive()
         if frame.WhichOneof("frame") != "challenge" or len(frame.challenge.challenge) != 32:
             raise RelayClosed(0, "the relay did not begin with a challenge")
@@ -171,8 +185,9 @@ class Session:
         reading = asyncio.create_task(connection.receive())
         try:
             while self._end is None:
-                choice = choosing.task(self._seat)
-                await asyncio.wait({reading, choice} if choice else {reading}, return_when=asyncio.FIRST_COMPLETED)
+                choice = choosing.task(self._seat)  # is made before the welcome, but not carried out
+                awaited = {reading, choice} if choice and self._is_welcome else {reading}
+                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
                 if reading.done():
                     frame = reading.result()
                     reading = asyncio.create_task(connection.receive())
@@ -192,13 +207,13 @@ class Session:
         kind = frame.WhichOneof("frame")
         if kind == "welcome":
             self._epoch = frame.welcome.epoch
-            if not frame.welcome.is_recovering:  # else another welcome follows, once both seats told their position
+            self._is_welcome = not frame.welcome.is_recovering
+            if self._is_welcome:  # else another welcome follows, once both seats told their position
                 await self._carry_out(connection, self._seat.step)
         elif kind == "envelope":
             await self._take_envelope(connection, frame.envelope)
         elif kind == "ended":
-            seat = frame.ended.seat if frame.ended.HasField("seat") else None
-            self._end = MatchEnd(frame.ended.outcome, seat, self._seat.result)
+            self._take_ended(frame.ended)
         elif kind == "refusal":
             self._take_refusal(frame.refusal)
 
@@ -225,9 +240,15 @@ class Session:
         self._save()
         await self._carry_out(connection, self._seat.step)
 
+    def _take_ended(self, ended: match.Ended) -> None:
+        if ended.outcome not in match.Outcome.values():
+            raise RelayClosed(0, "the relay told an outcome that does not exist")
+        self._end = MatchEnd(ended.outcome, ended.seat if ended.HasField("seat") else None, self._seat.result)
+
     def _take_refusal(self, refusal: match.Refusal) -> None:
         self._refusals += 1
-        reason = match.Reason.Name(refusal.reason).removeprefix("REASON_")
+        is_known = refusal.reason in match.Reason.values()
+        reason = match.Reason.Name(refusal.reason).removeprefix("REASON_") if is_known else str(refusal.reason)
         if self._refusals > _MAX_REFUSALS:
             raise LocalProtocolError(f"the relay refuses what this device says: {reason}: {refusal.message}")
         raise RelayClosed(0, reason)
@@ -258,11 +279,11 @@ class Session:
         if result is None or not self._is_settled:
             return
         self._outbox.save_result(result)
-        if result.statement.ending is Ending.RESIGNED and self._seat.has_resigned:
-            return  # the relay has noted it and ends the match itself
         close = match.Close(
             outcome=match.OUTCOME_FINISHED, result_digest=result.digest, result_signatures=result.signatures
         )
+        if result.statement.ending is Ending.RESIGNED and self._seat.has_resigned:
+            close = match.Close(outcome=match.OUTCOME_RESIGNED)  # it may not have been noted before the answer came
         await connection.send(match.ClientFrame(close=close))
 
     def _save(self) -> None:

@@ -17,11 +17,7 @@ class Connection(Protocol):
     """One live connection to the relay."""
 
     async def send(self, frame: match.ClientFrame) -> None:
-        """Send one frame.
-
-        Raises:
-            RelayClosed: The connection has ended.
-        """
+        """Send one frame. One that cannot be sent is lost: `receive` tells that the connection has ended, and why."""
 
     async def receive(self) -> match.ServerFrame:
         """Give the next frame.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 import grpc
@@ -51,12 +53,8 @@ class GrpcConnection:
 
     async def send(self, frame: match.ClientFrame) -> None:
         """Write one frame to the stream."""
-        try:
+        with contextlib.suppress(grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError):
             await self._call.write(frame)
-        except grpc.aio.AioRpcError as error:
-            raise read_status(error) from error
-        except grpc.aio.UsageError as error:
-            raise RelayClosed(0, "the stream has ended") from error
 
     async def receive(self) -> match.ServerFrame:
         """Read the next frame of the stream."""

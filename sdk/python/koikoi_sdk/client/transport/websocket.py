@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -59,10 +61,8 @@ class WebSocketConnection:
 
     async def send(self, frame: match.ClientFrame) -> None:
         """Send one frame as one binary message."""
-        try:
+        with contextlib.suppress(OSError, aiohttp.ClientError):
             await self._socket.send_bytes(frame.SerializeToString())
-        except (ConnectionError, aiohttp.ClientError, RuntimeError) as error:
-            raise RelayClosed(self._socket.close_code or 0, type(error).__name__) from error
 
     async def receive(self) -> match.ServerFrame:
         """Give the next frame; anything that is none ends the connection."""
@@ -76,10 +76,17 @@ class WebSocketConnection:
             except DecodeError:
                 raise RelayClosed(0, "the relay sent something that is no frame") from None
         if message.type is aiohttp.WSMsgType.CLOSE:
-            raise RelayClosed(message.data or 0, message.extra or "")
+            raise read_close(message.data or 0, message.extra or "")
         raise RelayClosed(self._socket.close_code or 0)
 
     async def close(self) -> None:
         """Close the WebSocket and its session."""
         await self._socket.close()
         await self._session.close()
+
+
+def read_close(code: int, text: str) -> RelayClosed:
+    """Read the reason and the hint when to come back out of a close frame: `DRAINING retry_after_ms=250`."""
+    reason, _, hint = text.partition(" ")
+    delay = re.fullmatch(r"retry_after_ms=([0-9]{1,7})", hint)
+    return RelayClosed(code, reason, int(delay[1]) / 1000 if delay else None)
