@@ -33,9 +33,11 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_CHALLENGE_INVALID: _Reason.ValueType  # 3
     """The challenge is unknown, used or older than 5 minutes; begin again."""
     REASON_ID_TOKEN_INVALID: _Reason.ValueType  # 4
-    """The ID token does not verify, is for another client, expired, or its nonce does not match."""
+    """The ID token does not verify, is for another client, expired, or its nonce does not match; metadata names the
+    claim or header. Get a new ID token.
+    """
     REASON_SIGNATURE_INVALID: _Reason.ValueType  # 5
-    """The device signature does not verify."""
+    """The device signature does not verify; sign T(...) as the request's comment says."""
     REASON_REFRESH_TOKEN_INVALID: _Reason.ValueType  # 6
     """The refresh token is unknown, expired or revoked; sign in again."""
     REASON_REFRESH_TOKEN_REUSED: _Reason.ValueType  # 7
@@ -51,9 +53,9 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_RATE_LIMITED: _Reason.ValueType  # 12
     """Too many calls; wait for the retry delay."""
     REASON_ACCESS_TOKEN_INVALID: _Reason.ValueType  # 13
-    """The access token is missing, expired or not valid here."""
+    """The access token is missing, expired or not valid here; refresh the session, or sign in again."""
     REASON_REQUEST_ID_REUSED: _Reason.ValueType  # 14
-    """The same request_id was used before with other content."""
+    """The same request_id was used before with other content; take a new one."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Says why a call to auth failed; travels as ErrorInfo.reason without the prefix."""
@@ -67,9 +69,11 @@ REASON_DEVICE_KEY_TAKEN: Reason.ValueType  # 2
 REASON_CHALLENGE_INVALID: Reason.ValueType  # 3
 """The challenge is unknown, used or older than 5 minutes; begin again."""
 REASON_ID_TOKEN_INVALID: Reason.ValueType  # 4
-"""The ID token does not verify, is for another client, expired, or its nonce does not match."""
+"""The ID token does not verify, is for another client, expired, or its nonce does not match; metadata names the
+claim or header. Get a new ID token.
+"""
 REASON_SIGNATURE_INVALID: Reason.ValueType  # 5
-"""The device signature does not verify."""
+"""The device signature does not verify; sign T(...) as the request's comment says."""
 REASON_REFRESH_TOKEN_INVALID: Reason.ValueType  # 6
 """The refresh token is unknown, expired or revoked; sign in again."""
 REASON_REFRESH_TOKEN_REUSED: Reason.ValueType  # 7
@@ -85,9 +89,9 @@ REASON_FIELD_INVALID: Reason.ValueType  # 11
 REASON_RATE_LIMITED: Reason.ValueType  # 12
 """Too many calls; wait for the retry delay."""
 REASON_ACCESS_TOKEN_INVALID: Reason.ValueType  # 13
-"""The access token is missing, expired or not valid here."""
+"""The access token is missing, expired or not valid here; refresh the session, or sign in again."""
 REASON_REQUEST_ID_REUSED: Reason.ValueType  # 14
-"""The same request_id was used before with other content."""
+"""The same request_id was used before with other content; take a new one."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final

@@ -27,6 +27,9 @@ if _version_not_supported:
 
 class AuthServiceStub:
     """Signs players in and issues the access tokens that every other service checks offline.
+
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. What every
+    reason means and what to do about it: docs/errors.md.
     """
 
     def __init__(self, channel):
@@ -74,6 +77,9 @@ class AuthServiceStub:
 
 class AuthServiceServicer:
     """Signs players in and issues the access tokens that every other service checks offline.
+
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. What every
+    reason means and what to do about it: docs/errors.md.
     """
 
     def BeginSignIn(self, request, context):
@@ -90,9 +96,10 @@ class AuthServiceServicer:
         """Exchanges an OpenID Connect ID token and the device's signature for a session.
 
         Anybody may call it. A challenge is good for one successful sign-in; the same request_id with the same content
-        answers the same session again for 30 seconds. Errors: INVALID_ARGUMENT (DEVICE_KEY_INVALID,
-        DISPLAY_NAME_INVALID, ...), UNAUTHENTICATED (ID_TOKEN_INVALID, CHALLENGE_INVALID, SIGNATURE_INVALID),
-        PERMISSION_DENIED (DEVICE_KEY_TAKEN), UNAVAILABLE (IDENTITY_PROVIDER_UNAVAILABLE), RESOURCE_EXHAUSTED.
+        answers the same session again for 30 seconds. Errors: INVALID_ARGUMENT (FIELD_INVALID, DEVICE_KEY_INVALID,
+        DISPLAY_NAME_INVALID, REQUEST_ID_REUSED), UNAUTHENTICATED (CHALLENGE_INVALID, SIGNATURE_INVALID, ID_TOKEN_INVALID),
+        PERMISSION_DENIED (DEVICE_KEY_TAKEN), UNAVAILABLE (IDENTITY_PROVIDER_UNAVAILABLE), RESOURCE_EXHAUSTED
+        (RATE_LIMITED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -103,7 +110,8 @@ class AuthServiceServicer:
 
         Anybody who holds the refresh token and the device key may call it. An older token of the family revokes the
         family, except that a lost reply may be repeated for 30 seconds with a valid device signature. Errors:
-        UNAUTHENTICATED (REFRESH_TOKEN_INVALID, REFRESH_TOKEN_REUSED, SIGNATURE_INVALID), RESOURCE_EXHAUSTED.
+        INVALID_ARGUMENT (FIELD_INVALID), UNAUTHENTICATED (REFRESH_TOKEN_INVALID, REFRESH_TOKEN_REUSED, SIGNATURE_INVALID),
+        RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -112,8 +120,9 @@ class AuthServiceServicer:
     def SignOut(self, request, context):
         """Ends the calling device's session, or every session of the account.
 
-        Needs an access token. Is idempotent. Access tokens already issued stay valid until they expire (15 minutes);
-        the revocation is also announced to lobby and match. Errors: UNAUTHENTICATED.
+        Needs an access token. Is idempotent. The sign-out is announced to lobby and match, which refuse the device from
+        then on; elsewhere access tokens already issued stay valid until they expire (15 minutes). Errors: UNAUTHENTICATED
+        (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -122,7 +131,7 @@ class AuthServiceServicer:
     def GetProfile(self, request, context):
         """Returns the caller's own profile.
 
-        Needs an access token. Errors: UNAUTHENTICATED.
+        Needs an access token. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -131,8 +140,9 @@ class AuthServiceServicer:
     def UpdateProfile(self, request, context):
         """Changes the caller's display name or avatar.
 
-        Needs an access token. Is idempotent. Tokens issued later carry the new values. Errors: UNAUTHENTICATED,
-        INVALID_ARGUMENT (DISPLAY_NAME_INVALID, AVATAR_INVALID).
+        Needs an access token. Is idempotent. Tokens issued later carry the new values. Errors: UNAUTHENTICATED
+        (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, DISPLAY_NAME_INVALID, AVATAR_INVALID, REQUEST_ID_REUSED),
+        RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -195,6 +205,9 @@ def add_AuthServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class AuthService:
     """Signs players in and issues the access tokens that every other service checks offline.
+
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. What every
+    reason means and what to do about it: docs/errors.md.
     """
 
     @staticmethod

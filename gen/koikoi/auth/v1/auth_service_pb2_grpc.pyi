@@ -27,7 +27,11 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AuthServiceStub:
-    """Signs players in and issues the access tokens that every other service checks offline."""
+    """Signs players in and issues the access tokens that every other service checks offline.
+
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. What every
+    reason means and what to do about it: docs/errors.md.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -43,33 +47,37 @@ class AuthServiceStub:
     """Exchanges an OpenID Connect ID token and the device's signature for a session.
 
     Anybody may call it. A challenge is good for one successful sign-in; the same request_id with the same content
-    answers the same session again for 30 seconds. Errors: INVALID_ARGUMENT (DEVICE_KEY_INVALID,
-    DISPLAY_NAME_INVALID, ...), UNAUTHENTICATED (ID_TOKEN_INVALID, CHALLENGE_INVALID, SIGNATURE_INVALID),
-    PERMISSION_DENIED (DEVICE_KEY_TAKEN), UNAVAILABLE (IDENTITY_PROVIDER_UNAVAILABLE), RESOURCE_EXHAUSTED.
+    answers the same session again for 30 seconds. Errors: INVALID_ARGUMENT (FIELD_INVALID, DEVICE_KEY_INVALID,
+    DISPLAY_NAME_INVALID, REQUEST_ID_REUSED), UNAUTHENTICATED (CHALLENGE_INVALID, SIGNATURE_INVALID, ID_TOKEN_INVALID),
+    PERMISSION_DENIED (DEVICE_KEY_TAKEN), UNAVAILABLE (IDENTITY_PROVIDER_UNAVAILABLE), RESOURCE_EXHAUSTED
+    (RATE_LIMITED).
     """
     RefreshSession: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.RefreshSessionRequest, _auth_service_pb2.RefreshSessionResponse]
     """Rotates a refresh token into a new session pair.
 
     Anybody who holds the refresh token and the device key may call it. An older token of the family revokes the
     family, except that a lost reply may be repeated for 30 seconds with a valid device signature. Errors:
-    UNAUTHENTICATED (REFRESH_TOKEN_INVALID, REFRESH_TOKEN_REUSED, SIGNATURE_INVALID), RESOURCE_EXHAUSTED.
+    INVALID_ARGUMENT (FIELD_INVALID), UNAUTHENTICATED (REFRESH_TOKEN_INVALID, REFRESH_TOKEN_REUSED, SIGNATURE_INVALID),
+    RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     SignOut: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.SignOutRequest, _auth_service_pb2.SignOutResponse]
     """Ends the calling device's session, or every session of the account.
 
-    Needs an access token. Is idempotent. Access tokens already issued stay valid until they expire (15 minutes);
-    the revocation is also announced to lobby and match. Errors: UNAUTHENTICATED.
+    Needs an access token. Is idempotent. The sign-out is announced to lobby and match, which refuse the device from
+    then on; elsewhere access tokens already issued stay valid until they expire (15 minutes). Errors: UNAUTHENTICATED
+    (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     GetProfile: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.GetProfileRequest, _auth_service_pb2.GetProfileResponse]
     """Returns the caller's own profile.
 
-    Needs an access token. Errors: UNAUTHENTICATED.
+    Needs an access token. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID).
     """
     UpdateProfile: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.UpdateProfileRequest, _auth_service_pb2.UpdateProfileResponse]
     """Changes the caller's display name or avatar.
 
-    Needs an access token. Is idempotent. Tokens issued later carry the new values. Errors: UNAUTHENTICATED,
-    INVALID_ARGUMENT (DISPLAY_NAME_INVALID, AVATAR_INVALID).
+    Needs an access token. Is idempotent. Tokens issued later carry the new values. Errors: UNAUTHENTICATED
+    (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, DISPLAY_NAME_INVALID, AVATAR_INVALID, REQUEST_ID_REUSED),
+    RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     GetKeySet: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.GetKeySetRequest, _auth_service_pb2.GetKeySetResponse]
     """Returns the public keys that verify access tokens.
@@ -79,7 +87,11 @@ class AuthServiceStub:
 
 @_typing.type_check_only
 class AuthServiceAsyncStub(AuthServiceStub):
-    """Signs players in and issues the access tokens that every other service checks offline."""
+    """Signs players in and issues the access tokens that every other service checks offline.
+
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. What every
+    reason means and what to do about it: docs/errors.md.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     BeginSignIn: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.BeginSignInRequest, _auth_service_pb2.BeginSignInResponse]  # type: ignore[assignment]
@@ -92,33 +104,37 @@ class AuthServiceAsyncStub(AuthServiceStub):
     """Exchanges an OpenID Connect ID token and the device's signature for a session.
 
     Anybody may call it. A challenge is good for one successful sign-in; the same request_id with the same content
-    answers the same session again for 30 seconds. Errors: INVALID_ARGUMENT (DEVICE_KEY_INVALID,
-    DISPLAY_NAME_INVALID, ...), UNAUTHENTICATED (ID_TOKEN_INVALID, CHALLENGE_INVALID, SIGNATURE_INVALID),
-    PERMISSION_DENIED (DEVICE_KEY_TAKEN), UNAVAILABLE (IDENTITY_PROVIDER_UNAVAILABLE), RESOURCE_EXHAUSTED.
+    answers the same session again for 30 seconds. Errors: INVALID_ARGUMENT (FIELD_INVALID, DEVICE_KEY_INVALID,
+    DISPLAY_NAME_INVALID, REQUEST_ID_REUSED), UNAUTHENTICATED (CHALLENGE_INVALID, SIGNATURE_INVALID, ID_TOKEN_INVALID),
+    PERMISSION_DENIED (DEVICE_KEY_TAKEN), UNAVAILABLE (IDENTITY_PROVIDER_UNAVAILABLE), RESOURCE_EXHAUSTED
+    (RATE_LIMITED).
     """
     RefreshSession: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.RefreshSessionRequest, _auth_service_pb2.RefreshSessionResponse]  # type: ignore[assignment]
     """Rotates a refresh token into a new session pair.
 
     Anybody who holds the refresh token and the device key may call it. An older token of the family revokes the
     family, except that a lost reply may be repeated for 30 seconds with a valid device signature. Errors:
-    UNAUTHENTICATED (REFRESH_TOKEN_INVALID, REFRESH_TOKEN_REUSED, SIGNATURE_INVALID), RESOURCE_EXHAUSTED.
+    INVALID_ARGUMENT (FIELD_INVALID), UNAUTHENTICATED (REFRESH_TOKEN_INVALID, REFRESH_TOKEN_REUSED, SIGNATURE_INVALID),
+    RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     SignOut: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.SignOutRequest, _auth_service_pb2.SignOutResponse]  # type: ignore[assignment]
     """Ends the calling device's session, or every session of the account.
 
-    Needs an access token. Is idempotent. Access tokens already issued stay valid until they expire (15 minutes);
-    the revocation is also announced to lobby and match. Errors: UNAUTHENTICATED.
+    Needs an access token. Is idempotent. The sign-out is announced to lobby and match, which refuse the device from
+    then on; elsewhere access tokens already issued stay valid until they expire (15 minutes). Errors: UNAUTHENTICATED
+    (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     GetProfile: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.GetProfileRequest, _auth_service_pb2.GetProfileResponse]  # type: ignore[assignment]
     """Returns the caller's own profile.
 
-    Needs an access token. Errors: UNAUTHENTICATED.
+    Needs an access token. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID).
     """
     UpdateProfile: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.UpdateProfileRequest, _auth_service_pb2.UpdateProfileResponse]  # type: ignore[assignment]
     """Changes the caller's display name or avatar.
 
-    Needs an access token. Is idempotent. Tokens issued later carry the new values. Errors: UNAUTHENTICATED,
-    INVALID_ARGUMENT (DISPLAY_NAME_INVALID, AVATAR_INVALID).
+    Needs an access token. Is idempotent. Tokens issued later carry the new values. Errors: UNAUTHENTICATED
+    (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, DISPLAY_NAME_INVALID, AVATAR_INVALID, REQUEST_ID_REUSED),
+    RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     GetKeySet: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.GetKeySetRequest, _auth_service_pb2.GetKeySetResponse]  # type: ignore[assignment]
     """Returns the public keys that verify access tokens.
@@ -127,7 +143,11 @@ class AuthServiceAsyncStub(AuthServiceStub):
     """
 
 class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Signs players in and issues the access tokens that every other service checks offline."""
+    """Signs players in and issues the access tokens that every other service checks offline.
+
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. What every
+    reason means and what to do about it: docs/errors.md.
+    """
 
     @_abc_1.abstractmethod
     def BeginSignIn(
@@ -150,9 +170,10 @@ class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
         """Exchanges an OpenID Connect ID token and the device's signature for a session.
 
         Anybody may call it. A challenge is good for one successful sign-in; the same request_id with the same content
-        answers the same session again for 30 seconds. Errors: INVALID_ARGUMENT (DEVICE_KEY_INVALID,
-        DISPLAY_NAME_INVALID, ...), UNAUTHENTICATED (ID_TOKEN_INVALID, CHALLENGE_INVALID, SIGNATURE_INVALID),
-        PERMISSION_DENIED (DEVICE_KEY_TAKEN), UNAVAILABLE (IDENTITY_PROVIDER_UNAVAILABLE), RESOURCE_EXHAUSTED.
+        answers the same session again for 30 seconds. Errors: INVALID_ARGUMENT (FIELD_INVALID, DEVICE_KEY_INVALID,
+        DISPLAY_NAME_INVALID, REQUEST_ID_REUSED), UNAUTHENTICATED (CHALLENGE_INVALID, SIGNATURE_INVALID, ID_TOKEN_INVALID),
+        PERMISSION_DENIED (DEVICE_KEY_TAKEN), UNAVAILABLE (IDENTITY_PROVIDER_UNAVAILABLE), RESOURCE_EXHAUSTED
+        (RATE_LIMITED).
         """
 
     @_abc_1.abstractmethod
@@ -165,7 +186,8 @@ class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Anybody who holds the refresh token and the device key may call it. An older token of the family revokes the
         family, except that a lost reply may be repeated for 30 seconds with a valid device signature. Errors:
-        UNAUTHENTICATED (REFRESH_TOKEN_INVALID, REFRESH_TOKEN_REUSED, SIGNATURE_INVALID), RESOURCE_EXHAUSTED.
+        INVALID_ARGUMENT (FIELD_INVALID), UNAUTHENTICATED (REFRESH_TOKEN_INVALID, REFRESH_TOKEN_REUSED, SIGNATURE_INVALID),
+        RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
 
     @_abc_1.abstractmethod
@@ -176,8 +198,9 @@ class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_auth_service_pb2.SignOutResponse, _abc.Awaitable[_auth_service_pb2.SignOutResponse]]:
         """Ends the calling device's session, or every session of the account.
 
-        Needs an access token. Is idempotent. Access tokens already issued stay valid until they expire (15 minutes);
-        the revocation is also announced to lobby and match. Errors: UNAUTHENTICATED.
+        Needs an access token. Is idempotent. The sign-out is announced to lobby and match, which refuse the device from
+        then on; elsewhere access tokens already issued stay valid until they expire (15 minutes). Errors: UNAUTHENTICATED
+        (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
 
     @_abc_1.abstractmethod
@@ -188,7 +211,7 @@ class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_auth_service_pb2.GetProfileResponse, _abc.Awaitable[_auth_service_pb2.GetProfileResponse]]:
         """Returns the caller's own profile.
 
-        Needs an access token. Errors: UNAUTHENTICATED.
+        Needs an access token. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID).
         """
 
     @_abc_1.abstractmethod
@@ -199,8 +222,9 @@ class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_auth_service_pb2.UpdateProfileResponse, _abc.Awaitable[_auth_service_pb2.UpdateProfileResponse]]:
         """Changes the caller's display name or avatar.
 
-        Needs an access token. Is idempotent. Tokens issued later carry the new values. Errors: UNAUTHENTICATED,
-        INVALID_ARGUMENT (DISPLAY_NAME_INVALID, AVATAR_INVALID).
+        Needs an access token. Is idempotent. Tokens issued later carry the new values. Errors: UNAUTHENTICATED
+        (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, DISPLAY_NAME_INVALID, AVATAR_INVALID, REQUEST_ID_REUSED),
+        RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
 
     @_abc_1.abstractmethod

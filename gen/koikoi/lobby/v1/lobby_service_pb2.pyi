@@ -31,13 +31,15 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_FIELD_INVALID: _Reason.ValueType  # 1
     """A field is missing or out of range; metadata names field and limit."""
     REASON_RULES_INVALID: _Reason.ValueType  # 2
-    """The rules name an unknown preset or switch, or a number of rounds the preset does not allow."""
+    """The rules name an unknown preset or switch, or a number of rounds the preset does not allow; metadata names field
+    and limit.
+    """
     REASON_PASSWORD_INVALID: _Reason.ValueType  # 3
     """The password is longer than 64 characters or empty where one is asked for."""
     REASON_ROOM_NOT_FOUND: _Reason.ValueType  # 4
     """No open room has this code; it may have expired or be full."""
     REASON_ROOM_FULL: _Reason.ValueType  # 5
-    """The second seat was taken by somebody else."""
+    """The second seat was taken by somebody else a moment ago."""
     REASON_OWN_ROOM: _Reason.ValueType  # 6
     """The caller is the host of this room and cannot take the other seat."""
     REASON_SAME_DEVICE_KEY: _Reason.ValueType  # 7
@@ -47,15 +49,15 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_PASSWORD_TRIES: _Reason.ValueType  # 9
     """Too many wrong passwords for this room; wait for the retry delay."""
     REASON_ALREADY_IN_ROOM: _Reason.ValueType  # 10
-    """The caller already hosts or plays in another room; leave it first."""
+    """The caller already hosts another open room; leave it first. Metadata holds its code."""
     REASON_RATE_LIMITED: _Reason.ValueType  # 11
     """Too many calls; wait for the retry delay."""
     REASON_BUSY: _Reason.ValueType  # 12
     """The service is busy; wait for the retry delay."""
     REASON_ACCESS_TOKEN_INVALID: _Reason.ValueType  # 13
-    """The access token is missing, expired or not valid here."""
+    """The access token is missing, expired or not valid here, or its device was signed out."""
     REASON_REQUEST_ID_REUSED: _Reason.ValueType  # 14
-    """The same request_id was used before with other content."""
+    """The same request_id was used before with other content; take a new one."""
     REASON_KEYS_UNAVAILABLE: _Reason.ValueType  # 15
     """The keys that verify access tokens cannot be read now; try again later."""
 
@@ -67,13 +69,15 @@ REASON_UNSPECIFIED: Reason.ValueType  # 0
 REASON_FIELD_INVALID: Reason.ValueType  # 1
 """A field is missing or out of range; metadata names field and limit."""
 REASON_RULES_INVALID: Reason.ValueType  # 2
-"""The rules name an unknown preset or switch, or a number of rounds the preset does not allow."""
+"""The rules name an unknown preset or switch, or a number of rounds the preset does not allow; metadata names field
+and limit.
+"""
 REASON_PASSWORD_INVALID: Reason.ValueType  # 3
 """The password is longer than 64 characters or empty where one is asked for."""
 REASON_ROOM_NOT_FOUND: Reason.ValueType  # 4
 """No open room has this code; it may have expired or be full."""
 REASON_ROOM_FULL: Reason.ValueType  # 5
-"""The second seat was taken by somebody else."""
+"""The second seat was taken by somebody else a moment ago."""
 REASON_OWN_ROOM: Reason.ValueType  # 6
 """The caller is the host of this room and cannot take the other seat."""
 REASON_SAME_DEVICE_KEY: Reason.ValueType  # 7
@@ -83,15 +87,15 @@ REASON_PASSWORD_WRONG: Reason.ValueType  # 8
 REASON_PASSWORD_TRIES: Reason.ValueType  # 9
 """Too many wrong passwords for this room; wait for the retry delay."""
 REASON_ALREADY_IN_ROOM: Reason.ValueType  # 10
-"""The caller already hosts or plays in another room; leave it first."""
+"""The caller already hosts another open room; leave it first. Metadata holds its code."""
 REASON_RATE_LIMITED: Reason.ValueType  # 11
 """Too many calls; wait for the retry delay."""
 REASON_BUSY: Reason.ValueType  # 12
 """The service is busy; wait for the retry delay."""
 REASON_ACCESS_TOKEN_INVALID: Reason.ValueType  # 13
-"""The access token is missing, expired or not valid here."""
+"""The access token is missing, expired or not valid here, or its device was signed out."""
 REASON_REQUEST_ID_REUSED: Reason.ValueType  # 14
-"""The same request_id was used before with other content."""
+"""The same request_id was used before with other content; take a new one."""
 REASON_KEYS_UNAVAILABLE: Reason.ValueType  # 15
 """The keys that verify access tokens cannot be read now; try again later."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
@@ -491,7 +495,7 @@ class LeaveRoomResponse(_message.Message):
 
     IS_CLOSED_FIELD_NUMBER: _builtins.int
     is_closed: _builtins.bool
-    """Is true when this call closed the room."""
+    """Is true when this call closed the room, or the same request did before."""
     def __init__(
         self,
         *,

@@ -27,6 +27,10 @@ if _version_not_supported:
 
 class LobbyServiceStub:
     """Opens rooms, seats two players and signs the match contract.
+
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
+    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. What every reason means and what to do about it:
+    docs/errors.md.
     """
 
     def __init__(self, channel):
@@ -74,13 +78,18 @@ class LobbyServiceStub:
 
 class LobbyServiceServicer:
     """Opens rooms, seats two players and signs the match contract.
+
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
+    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. What every reason means and what to do about it:
+    docs/errors.md.
     """
 
     def CreateRoom(self, request, context):
         """Opens a room with the caller as host.
 
-        Needs an access token. The same request_id answers the same room again. Errors: UNAUTHENTICATED, INVALID_ARGUMENT
-        (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID), FAILED_PRECONDITION (ALREADY_IN_ROOM), RESOURCE_EXHAUSTED.
+        Needs an access token. The same request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID,
+        RULES_INVALID, PASSWORD_INVALID, REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM), NOT_FOUND
+        (ROOM_NOT_FOUND: the room of this request_id is closed), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute; BUSY).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -89,9 +98,9 @@ class LobbyServiceServicer:
     def GetRoom(self, request, context):
         """Shows a room by its code: rules, host and state, and to its members the contract once both seats are taken.
 
-        Needs an access token. The host's call also keeps the room alive. Errors: UNAUTHENTICATED, NOT_FOUND
-        (ROOM_NOT_FOUND; unknown, expired and closed codes look alike), RESOURCE_EXHAUSTED (RATE_LIMITED: misses are
-        limited to 5 a minute and 30 an hour).
+        Needs an access token. The host's call also keeps the room alive, for two minutes. Errors: INVALID_ARGUMENT
+        (FIELD_INVALID: not a code), NOT_FOUND (ROOM_NOT_FOUND: unknown, expired, closed and full look alike),
+        RESOURCE_EXHAUSTED (RATE_LIMITED: misses are limited to 5 a minute and 30 an hour, per account and per address).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -100,9 +109,10 @@ class LobbyServiceServicer:
     def JoinRoom(self, request, context):
         """Takes the second seat of a room; the answer holds the signed contract.
 
-        Needs an access token. Is idempotent for the account that took the seat. Errors: UNAUTHENTICATED, NOT_FOUND
-        (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL, OWN_ROOM, SAME_DEVICE_KEY),
-        RESOURCE_EXHAUSTED (PASSWORD_TRIES: 5, then 10 minutes; BUSY).
+        Needs an access token. Is idempotent for the account that took the seat. Errors: INVALID_ARGUMENT (FIELD_INVALID,
+        PASSWORD_INVALID), NOT_FOUND (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL:
+        for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY), RESOURCE_EXHAUSTED
+        (RATE_LIMITED: misses, as GetRoom; PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -111,7 +121,7 @@ class LobbyServiceServicer:
     def LeaveRoom(self, request, context):
         """Leaves a room. The host's leaving closes an open room; once both seats are taken it changes nothing.
 
-        Needs an access token. Is idempotent. Errors: UNAUTHENTICATED.
+        Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -120,7 +130,7 @@ class LobbyServiceServicer:
     def ListRooms(self, request, context):
         """Lists open public rooms, newest first.
 
-        Needs an access token. Errors: UNAUTHENTICATED, INVALID_ARGUMENT (FIELD_INVALID).
+        Needs an access token. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED: 120 a minute).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -129,7 +139,7 @@ class LobbyServiceServicer:
     def ListMyMatches(self, request, context):
         """Lists the caller's matches whose contract has not expired, newest first, with their contracts.
 
-        Needs an access token. Errors: UNAUTHENTICATED.
+        Needs an access token. After a total loss of lobby's Redis the list begins anew; devices keep their contracts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -192,6 +202,10 @@ def add_LobbyServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class LobbyService:
     """Opens rooms, seats two players and signs the match contract.
+
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
+    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. What every reason means and what to do about it:
+    docs/errors.md.
     """
 
     @staticmethod

@@ -27,7 +27,12 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class LobbyServiceStub:
-    """Opens rooms, seats two players and signs the match contract."""
+    """Opens rooms, seats two players and signs the match contract.
+
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
+    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. What every reason means and what to do about it:
+    docs/errors.md.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -36,37 +41,39 @@ class LobbyServiceStub:
     CreateRoom: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.CreateRoomRequest, _lobby_service_pb2.CreateRoomResponse]
     """Opens a room with the caller as host.
 
-    Needs an access token. The same request_id answers the same room again. Errors: UNAUTHENTICATED, INVALID_ARGUMENT
-    (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID), FAILED_PRECONDITION (ALREADY_IN_ROOM), RESOURCE_EXHAUSTED.
+    Needs an access token. The same request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID,
+    RULES_INVALID, PASSWORD_INVALID, REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM), NOT_FOUND
+    (ROOM_NOT_FOUND: the room of this request_id is closed), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute; BUSY).
     """
     GetRoom: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.GetRoomRequest, _lobby_service_pb2.GetRoomResponse]
     """Shows a room by its code: rules, host and state, and to its members the contract once both seats are taken.
 
-    Needs an access token. The host's call also keeps the room alive. Errors: UNAUTHENTICATED, NOT_FOUND
-    (ROOM_NOT_FOUND; unknown, expired and closed codes look alike), RESOURCE_EXHAUSTED (RATE_LIMITED: misses are
-    limited to 5 a minute and 30 an hour).
+    Needs an access token. The host's call also keeps the room alive, for two minutes. Errors: INVALID_ARGUMENT
+    (FIELD_INVALID: not a code), NOT_FOUND (ROOM_NOT_FOUND: unknown, expired, closed and full look alike),
+    RESOURCE_EXHAUSTED (RATE_LIMITED: misses are limited to 5 a minute and 30 an hour, per account and per address).
     """
     JoinRoom: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.JoinRoomRequest, _lobby_service_pb2.JoinRoomResponse]
     """Takes the second seat of a room; the answer holds the signed contract.
 
-    Needs an access token. Is idempotent for the account that took the seat. Errors: UNAUTHENTICATED, NOT_FOUND
-    (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL, OWN_ROOM, SAME_DEVICE_KEY),
-    RESOURCE_EXHAUSTED (PASSWORD_TRIES: 5, then 10 minutes; BUSY).
+    Needs an access token. Is idempotent for the account that took the seat. Errors: INVALID_ARGUMENT (FIELD_INVALID,
+    PASSWORD_INVALID), NOT_FOUND (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL:
+    for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY), RESOURCE_EXHAUSTED
+    (RATE_LIMITED: misses, as GetRoom; PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
     """
     LeaveRoom: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.LeaveRoomRequest, _lobby_service_pb2.LeaveRoomResponse]
     """Leaves a room. The host's leaving closes an open room; once both seats are taken it changes nothing.
 
-    Needs an access token. Is idempotent. Errors: UNAUTHENTICATED.
+    Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID).
     """
     ListRooms: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.ListRoomsRequest, _lobby_service_pb2.ListRoomsResponse]
     """Lists open public rooms, newest first.
 
-    Needs an access token. Errors: UNAUTHENTICATED, INVALID_ARGUMENT (FIELD_INVALID).
+    Needs an access token. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED: 120 a minute).
     """
     ListMyMatches: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.ListMyMatchesRequest, _lobby_service_pb2.ListMyMatchesResponse]
     """Lists the caller's matches whose contract has not expired, newest first, with their contracts.
 
-    Needs an access token. Errors: UNAUTHENTICATED.
+    Needs an access token. After a total loss of lobby's Redis the list begins anew; devices keep their contracts.
     """
     GetKeySet: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.GetKeySetRequest, _lobby_service_pb2.GetKeySetResponse]
     """Returns the public keys that verify match contracts.
@@ -76,43 +83,50 @@ class LobbyServiceStub:
 
 @_typing.type_check_only
 class LobbyServiceAsyncStub(LobbyServiceStub):
-    """Opens rooms, seats two players and signs the match contract."""
+    """Opens rooms, seats two players and signs the match contract.
+
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
+    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. What every reason means and what to do about it:
+    docs/errors.md.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateRoom: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.CreateRoomRequest, _lobby_service_pb2.CreateRoomResponse]  # type: ignore[assignment]
     """Opens a room with the caller as host.
 
-    Needs an access token. The same request_id answers the same room again. Errors: UNAUTHENTICATED, INVALID_ARGUMENT
-    (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID), FAILED_PRECONDITION (ALREADY_IN_ROOM), RESOURCE_EXHAUSTED.
+    Needs an access token. The same request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID,
+    RULES_INVALID, PASSWORD_INVALID, REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM), NOT_FOUND
+    (ROOM_NOT_FOUND: the room of this request_id is closed), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute; BUSY).
     """
     GetRoom: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.GetRoomRequest, _lobby_service_pb2.GetRoomResponse]  # type: ignore[assignment]
     """Shows a room by its code: rules, host and state, and to its members the contract once both seats are taken.
 
-    Needs an access token. The host's call also keeps the room alive. Errors: UNAUTHENTICATED, NOT_FOUND
-    (ROOM_NOT_FOUND; unknown, expired and closed codes look alike), RESOURCE_EXHAUSTED (RATE_LIMITED: misses are
-    limited to 5 a minute and 30 an hour).
+    Needs an access token. The host's call also keeps the room alive, for two minutes. Errors: INVALID_ARGUMENT
+    (FIELD_INVALID: not a code), NOT_FOUND (ROOM_NOT_FOUND: unknown, expired, closed and full look alike),
+    RESOURCE_EXHAUSTED (RATE_LIMITED: misses are limited to 5 a minute and 30 an hour, per account and per address).
     """
     JoinRoom: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.JoinRoomRequest, _lobby_service_pb2.JoinRoomResponse]  # type: ignore[assignment]
     """Takes the second seat of a room; the answer holds the signed contract.
 
-    Needs an access token. Is idempotent for the account that took the seat. Errors: UNAUTHENTICATED, NOT_FOUND
-    (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL, OWN_ROOM, SAME_DEVICE_KEY),
-    RESOURCE_EXHAUSTED (PASSWORD_TRIES: 5, then 10 minutes; BUSY).
+    Needs an access token. Is idempotent for the account that took the seat. Errors: INVALID_ARGUMENT (FIELD_INVALID,
+    PASSWORD_INVALID), NOT_FOUND (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL:
+    for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY), RESOURCE_EXHAUSTED
+    (RATE_LIMITED: misses, as GetRoom; PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
     """
     LeaveRoom: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.LeaveRoomRequest, _lobby_service_pb2.LeaveRoomResponse]  # type: ignore[assignment]
     """Leaves a room. The host's leaving closes an open room; once both seats are taken it changes nothing.
 
-    Needs an access token. Is idempotent. Errors: UNAUTHENTICATED.
+    Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID).
     """
     ListRooms: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.ListRoomsRequest, _lobby_service_pb2.ListRoomsResponse]  # type: ignore[assignment]
     """Lists open public rooms, newest first.
 
-    Needs an access token. Errors: UNAUTHENTICATED, INVALID_ARGUMENT (FIELD_INVALID).
+    Needs an access token. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED: 120 a minute).
     """
     ListMyMatches: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.ListMyMatchesRequest, _lobby_service_pb2.ListMyMatchesResponse]  # type: ignore[assignment]
     """Lists the caller's matches whose contract has not expired, newest first, with their contracts.
 
-    Needs an access token. Errors: UNAUTHENTICATED.
+    Needs an access token. After a total loss of lobby's Redis the list begins anew; devices keep their contracts.
     """
     GetKeySet: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.GetKeySetRequest, _lobby_service_pb2.GetKeySetResponse]  # type: ignore[assignment]
     """Returns the public keys that verify match contracts.
@@ -121,7 +135,12 @@ class LobbyServiceAsyncStub(LobbyServiceStub):
     """
 
 class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Opens rooms, seats two players and signs the match contract."""
+    """Opens rooms, seats two players and signs the match contract.
+
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
+    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. What every reason means and what to do about it:
+    docs/errors.md.
+    """
 
     @_abc_1.abstractmethod
     def CreateRoom(
@@ -131,8 +150,9 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_lobby_service_pb2.CreateRoomResponse, _abc.Awaitable[_lobby_service_pb2.CreateRoomResponse]]:
         """Opens a room with the caller as host.
 
-        Needs an access token. The same request_id answers the same room again. Errors: UNAUTHENTICATED, INVALID_ARGUMENT
-        (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID), FAILED_PRECONDITION (ALREADY_IN_ROOM), RESOURCE_EXHAUSTED.
+        Needs an access token. The same request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID,
+        RULES_INVALID, PASSWORD_INVALID, REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM), NOT_FOUND
+        (ROOM_NOT_FOUND: the room of this request_id is closed), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute; BUSY).
         """
 
     @_abc_1.abstractmethod
@@ -143,9 +163,9 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_lobby_service_pb2.GetRoomResponse, _abc.Awaitable[_lobby_service_pb2.GetRoomResponse]]:
         """Shows a room by its code: rules, host and state, and to its members the contract once both seats are taken.
 
-        Needs an access token. The host's call also keeps the room alive. Errors: UNAUTHENTICATED, NOT_FOUND
-        (ROOM_NOT_FOUND; unknown, expired and closed codes look alike), RESOURCE_EXHAUSTED (RATE_LIMITED: misses are
-        limited to 5 a minute and 30 an hour).
+        Needs an access token. The host's call also keeps the room alive, for two minutes. Errors: INVALID_ARGUMENT
+        (FIELD_INVALID: not a code), NOT_FOUND (ROOM_NOT_FOUND: unknown, expired, closed and full look alike),
+        RESOURCE_EXHAUSTED (RATE_LIMITED: misses are limited to 5 a minute and 30 an hour, per account and per address).
         """
 
     @_abc_1.abstractmethod
@@ -156,9 +176,10 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_lobby_service_pb2.JoinRoomResponse, _abc.Awaitable[_lobby_service_pb2.JoinRoomResponse]]:
         """Takes the second seat of a room; the answer holds the signed contract.
 
-        Needs an access token. Is idempotent for the account that took the seat. Errors: UNAUTHENTICATED, NOT_FOUND
-        (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL, OWN_ROOM, SAME_DEVICE_KEY),
-        RESOURCE_EXHAUSTED (PASSWORD_TRIES: 5, then 10 minutes; BUSY).
+        Needs an access token. Is idempotent for the account that took the seat. Errors: INVALID_ARGUMENT (FIELD_INVALID,
+        PASSWORD_INVALID), NOT_FOUND (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL:
+        for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY), RESOURCE_EXHAUSTED
+        (RATE_LIMITED: misses, as GetRoom; PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
         """
 
     @_abc_1.abstractmethod
@@ -169,7 +190,7 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_lobby_service_pb2.LeaveRoomResponse, _abc.Awaitable[_lobby_service_pb2.LeaveRoomResponse]]:
         """Leaves a room. The host's leaving closes an open room; once both seats are taken it changes nothing.
 
-        Needs an access token. Is idempotent. Errors: UNAUTHENTICATED.
+        Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID).
         """
 
     @_abc_1.abstractmethod
@@ -180,7 +201,7 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_lobby_service_pb2.ListRoomsResponse, _abc.Awaitable[_lobby_service_pb2.ListRoomsResponse]]:
         """Lists open public rooms, newest first.
 
-        Needs an access token. Errors: UNAUTHENTICATED, INVALID_ARGUMENT (FIELD_INVALID).
+        Needs an access token. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED: 120 a minute).
         """
 
     @_abc_1.abstractmethod
@@ -191,7 +212,7 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_lobby_service_pb2.ListMyMatchesResponse, _abc.Awaitable[_lobby_service_pb2.ListMyMatchesResponse]]:
         """Lists the caller's matches whose contract has not expired, newest first, with their contracts.
 
-        Needs an access token. Errors: UNAUTHENTICATED.
+        Needs an access token. After a total loss of lobby's Redis the list begins anew; devices keep their contracts.
         """
 
     @_abc_1.abstractmethod

@@ -44,17 +44,19 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_NOT_YOUR_TURN: _Reason.ValueType  # 7
     """The envelope's number is not the one this seat owes."""
     REASON_ENVELOPE_CONFLICT: _Reason.ValueType  # 8
-    """Another envelope is already stored under this number."""
+    """Another envelope is already stored under this number; resend stored bytes, never new ones."""
     REASON_ENVELOPE_INVALID: _Reason.ValueType  # 9
     """The envelope's size or phase is not allowed here."""
     REASON_MATCH_CLOSED: _Reason.ValueType  # 10
     """The match has ended; the outcome came before."""
     REASON_SLOW_CONSUMER: _Reason.ValueType  # 11
-    """The connection read too slowly."""
+    """The connection read too slowly; connect again, everything durable is sent anew."""
     REASON_DRAINING: _Reason.ValueType  # 12
     """The relay is shutting down; connect again after the retry delay."""
     REASON_STORE_UNAVAILABLE: _Reason.ValueType  # 13
-    """The relay cannot reach its store; connect again after the retry delay."""
+    """The relay cannot reach its store or lobby's keys, or the store lost something; connect again after the retry delay
+    and say your position.
+    """
     REASON_RATE_LIMITED: _Reason.ValueType  # 14
     """Too many connections or handshakes; connect again after the retry delay."""
     REASON_RESULT_PROOF_INVALID: _Reason.ValueType  # 15
@@ -80,17 +82,19 @@ REASON_SUPERSEDED: Reason.ValueType  # 6
 REASON_NOT_YOUR_TURN: Reason.ValueType  # 7
 """The envelope's number is not the one this seat owes."""
 REASON_ENVELOPE_CONFLICT: Reason.ValueType  # 8
-"""Another envelope is already stored under this number."""
+"""Another envelope is already stored under this number; resend stored bytes, never new ones."""
 REASON_ENVELOPE_INVALID: Reason.ValueType  # 9
 """The envelope's size or phase is not allowed here."""
 REASON_MATCH_CLOSED: Reason.ValueType  # 10
 """The match has ended; the outcome came before."""
 REASON_SLOW_CONSUMER: Reason.ValueType  # 11
-"""The connection read too slowly."""
+"""The connection read too slowly; connect again, everything durable is sent anew."""
 REASON_DRAINING: Reason.ValueType  # 12
 """The relay is shutting down; connect again after the retry delay."""
 REASON_STORE_UNAVAILABLE: Reason.ValueType  # 13
-"""The relay cannot reach its store; connect again after the retry delay."""
+"""The relay cannot reach its store or lobby's keys, or the store lost something; connect again after the retry delay
+and say your position.
+"""
 REASON_RATE_LIMITED: Reason.ValueType  # 14
 """Too many connections or handshakes; connect again after the retry delay."""
 REASON_RESULT_PROOF_INVALID: Reason.ValueType  # 15
@@ -536,7 +540,7 @@ class Refusal(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     COUNTER_FIELD_NUMBER: _builtins.int
     reason: Global___Reason.ValueType
-    """Says why."""
+    """Says why: NOT_YOUR_TURN, ENVELOPE_CONFLICT, ENVELOPE_INVALID or RESULT_PROOF_INVALID."""
     message: _builtins.str
     """Explains it for a developer."""
     counter: _builtins.int

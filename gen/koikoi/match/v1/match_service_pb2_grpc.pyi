@@ -38,7 +38,9 @@ class MatchServiceStub:
 
     Needs the match contract and the device key it names, shown in the first frame within 5 seconds; no access token.
     The metadata key "koikoi-match-id" names the match for placement. The server speaks first (Challenge). Errors end
-    the stream with a status whose ErrorInfo.metadata holds the close code of docs/errors.md.
+    the stream with a status whose ErrorInfo.metadata["close_code"] is the number that a WebSocket is closed with: 40xx
+    means come back, 45xx stop (docs/errors.md). NOT_YOUR_TURN, ENVELOPE_CONFLICT, ENVELOPE_INVALID and
+    RESULT_PROOF_INVALID refuse one frame (Refusal) and leave the stream open.
 
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -59,7 +61,9 @@ class MatchServiceAsyncStub(MatchServiceStub):
 
     Needs the match contract and the device key it names, shown in the first frame within 5 seconds; no access token.
     The metadata key "koikoi-match-id" names the match for placement. The server speaks first (Challenge). Errors end
-    the stream with a status whose ErrorInfo.metadata holds the close code of docs/errors.md.
+    the stream with a status whose ErrorInfo.metadata["close_code"] is the number that a WebSocket is closed with: 40xx
+    means come back, 45xx stop (docs/errors.md). NOT_YOUR_TURN, ENVELOPE_CONFLICT, ENVELOPE_INVALID and
+    RESULT_PROOF_INVALID refuse one frame (Refusal) and leave the stream open.
 
     buf:lint:ignore RPC_REQUEST_STANDARD_NAME
     buf:lint:ignore RPC_RESPONSE_STANDARD_NAME
@@ -83,7 +87,9 @@ class MatchServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Needs the match contract and the device key it names, shown in the first frame within 5 seconds; no access token.
         The metadata key "koikoi-match-id" names the match for placement. The server speaks first (Challenge). Errors end
-        the stream with a status whose ErrorInfo.metadata holds the close code of docs/errors.md.
+        the stream with a status whose ErrorInfo.metadata["close_code"] is the number that a WebSocket is closed with: 40xx
+        means come back, 45xx stop (docs/errors.md). NOT_YOUR_TURN, ENVELOPE_CONFLICT, ENVELOPE_INVALID and
+        RESULT_PROOF_INVALID refuse one frame (Refusal) and leave the stream open.
 
         buf:lint:ignore RPC_REQUEST_STANDARD_NAME
         buf:lint:ignore RPC_RESPONSE_STANDARD_NAME

@@ -63,7 +63,7 @@ class RankingServiceServicer:
         statement again gives the stored receipt. Accepted until 7 days after the contract's creation. Errors:
         INVALID_ARGUMENT (FIELD_INVALID, STATEMENT_MALFORMED, STATEMENT_IMPOSSIBLE), PERMISSION_DENIED (CONTRACT_INVALID,
         CONTRACT_MISMATCH, SIGNATURE_INVALID), FAILED_PRECONDITION (CONTRACT_TOO_OLD), ALREADY_EXISTS (RESULT_CONFLICT),
-        RESOURCE_EXHAUSTED (RATE_LIMITED).
+        RESOURCE_EXHAUSTED (RATE_LIMITED: 60 a minute and address), UNAVAILABLE (KEYS_UNAVAILABLE).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

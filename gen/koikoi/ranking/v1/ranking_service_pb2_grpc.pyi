@@ -40,7 +40,7 @@ class RankingServiceStub:
     statement again gives the stored receipt. Accepted until 7 days after the contract's creation. Errors:
     INVALID_ARGUMENT (FIELD_INVALID, STATEMENT_MALFORMED, STATEMENT_IMPOSSIBLE), PERMISSION_DENIED (CONTRACT_INVALID,
     CONTRACT_MISMATCH, SIGNATURE_INVALID), FAILED_PRECONDITION (CONTRACT_TOO_OLD), ALREADY_EXISTS (RESULT_CONFLICT),
-    RESOURCE_EXHAUSTED (RATE_LIMITED).
+    RESOURCE_EXHAUSTED (RATE_LIMITED: 60 a minute and address), UNAVAILABLE (KEYS_UNAVAILABLE).
     """
     GetLeaderboard: _grpc.UnaryUnaryMultiCallable[_ranking_service_pb2.GetLeaderboardRequest, _ranking_service_pb2.GetLeaderboardResponse]
     """Lists the best rated accounts.
@@ -65,7 +65,7 @@ class RankingServiceAsyncStub(RankingServiceStub):
     statement again gives the stored receipt. Accepted until 7 days after the contract's creation. Errors:
     INVALID_ARGUMENT (FIELD_INVALID, STATEMENT_MALFORMED, STATEMENT_IMPOSSIBLE), PERMISSION_DENIED (CONTRACT_INVALID,
     CONTRACT_MISMATCH, SIGNATURE_INVALID), FAILED_PRECONDITION (CONTRACT_TOO_OLD), ALREADY_EXISTS (RESULT_CONFLICT),
-    RESOURCE_EXHAUSTED (RATE_LIMITED).
+    RESOURCE_EXHAUSTED (RATE_LIMITED: 60 a minute and address), UNAVAILABLE (KEYS_UNAVAILABLE).
     """
     GetLeaderboard: _aio.UnaryUnaryMultiCallable[_ranking_service_pb2.GetLeaderboardRequest, _ranking_service_pb2.GetLeaderboardResponse]  # type: ignore[assignment]
     """Lists the best rated accounts.
@@ -93,7 +93,7 @@ class RankingServiceServicer(metaclass=_abc_1.ABCMeta):
         statement again gives the stored receipt. Accepted until 7 days after the contract's creation. Errors:
         INVALID_ARGUMENT (FIELD_INVALID, STATEMENT_MALFORMED, STATEMENT_IMPOSSIBLE), PERMISSION_DENIED (CONTRACT_INVALID,
         CONTRACT_MISMATCH, SIGNATURE_INVALID), FAILED_PRECONDITION (CONTRACT_TOO_OLD), ALREADY_EXISTS (RESULT_CONFLICT),
-        RESOURCE_EXHAUSTED (RATE_LIMITED).
+        RESOURCE_EXHAUSTED (RATE_LIMITED: 60 a minute and address), UNAVAILABLE (KEYS_UNAVAILABLE).
         """
 
     @_abc_1.abstractmethod
