@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 import grpc
@@ -164,8 +164,8 @@ def _start(stack: AsyncExitStack, work: Coroutine[None, None, None]) -> None:
     task = asyncio.get_running_loop().create_task(work)
 
     async def stop() -> None:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        while not task.done():  # a library on the way may swallow one cancellation
+            task.cancel()
+            await asyncio.wait([task], timeout=0.5)
 
     stack.push_async_callback(stop)
