@@ -4,6 +4,7 @@ A setting of the user's environment always wins, so `KOIKOI_AUTH_DATABASE_URL=..
 """
 
 import errno
+import random
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -131,11 +132,18 @@ def taken_port(plan: Plan) -> str | None:
 
 
 def free_ports() -> dict[str, int]:
-    """Return a free port for every listener; they stay free only as long as nobody else takes them."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in PORTS]
-    ports = {name: int(one.getsockname()[1]) for name, one in zip(PORTS, sockets, strict=True)}
-    for one in sockets:
-        one.close()
+    """Return a free port for every listener, from below the range that outgoing connections take theirs from."""
+    chance = random.SystemRandom()
+    ports: dict[str, int] = {}
+    while len(ports) < len(PORTS):
+        port = chance.randrange(15_000, 32_000)
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                pass
+        except OSError:
+            continue
+        if port not in ports.values():
+            ports[list(PORTS)[len(ports)]] = port
     return ports
 
 

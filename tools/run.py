@@ -1,6 +1,7 @@
 """`make run`: everything on this machine, a self-check, then serving until Ctrl-C."""
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -16,9 +17,12 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run until Ctrl-C or SIGTERM; what keeps it from starting is one sentence on stderr and exit status 1."""
+    """Run until Ctrl-C or SIGTERM; what keeps it from starting is one sentence on stderr and exit status 1.
+
+    Data is kept in `.run`, or where KOIKOI_RUN_DIRECTORY says.
+    """
     try:
-        asyncio.run(_run(ROOT / ".run"))
+        asyncio.run(_run(Path(os.environ.get("KOIKOI_RUN_DIRECTORY", ROOT / ".run"))))
     except (EmbeddedError, PlanError, SelfCheckError, SettingsError, StackError) as error:
         sys.exit(f"\n{error}")
     except (KeyboardInterrupt, asyncio.CancelledError):

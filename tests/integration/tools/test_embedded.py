@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from tests.integration.tools.processes import living, wait_gone
 from tools.embedded import EmbeddedError, Lock, Postgres, Valkey, socket_directory
 
 LAUNCHER = """
@@ -32,29 +33,6 @@ def directory():
     path = Path(tempfile.mkdtemp(prefix="koikoi-test-"))
     yield path
     shutil.rmtree(path, ignore_errors=True)
-
-
-def living(directory: Path) -> list[int]:
-    """Return the processes that work on this directory: named so on their command line, or inside it."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            state = (process / "stat").read_text().rpartition(")")[2].split()[0]
-            words = (process / "cmdline").read_bytes()
-            inside = str((process / "cwd").readlink())
-        except OSError:
-            continue
-        is_here = os.fsencode(str(directory)) in words or inside.startswith(str(directory))
-        if state != "Z" and int(process.name) != os.getpid() and is_here:
-            found.append(int(process.name))
-    return found
-
-
-def wait_gone(directory: Path) -> None:
-    deadline = time.monotonic() + 10
-    while living(directory) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert living(directory) == []
 
 
 def launch(directory: Path) -> subprocess.Popen[str]:
