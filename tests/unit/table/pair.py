@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from koikoi_sdk.poker import DeviceKey, deal_id
 from koikoi_sdk.poker.transcript import permutation
@@ -93,8 +94,7 @@ class Pair:
         self.pick = pick
         self.randoms = [SeededRandom(f"{seed}/{i}") for i in (0, 1)]
         self.seats = [
-            Seat.start(self.contract, device, random)
-            for device, random in zip(devices, self.randoms, strict=True)
+            Seat.start(self.contract, device, random) for device, random in zip(devices, self.randoms, strict=True)
         ]
         self.log: list[Outgoing] = []
         self.kinds: list[Kind] = []
@@ -220,36 +220,50 @@ class Pair:
         self.randoms[1 - dealer].fixed["seed", number + 1, 0] = second_seed
         return self
 
-    def forge(
-        self,
-        alter: Callable[[bytes], bytes] = lambda payload: payload,
-        kind: Kind | None = None,
-        head: bytes | None = None,
-        counter: int | None = None,
-        body: Callable[[bytes], bytes] = lambda body: body,
-        device: DeviceKey | None = None,
-        signature: Callable[[bytes], bytes] = lambda signature: signature,
-    ) -> Outgoing:
-        """Re-make the message in flight as a modified client would, signed and sealed with its keys."""
-        message, sender = self.flying, self.sender
-        channel, original = sender._table.channel, opened(sender, message)
-        made = channel.sign(
-            device or sender._table.device,
-            kind or Kind(original.body[0]),
-            message.counter if counter is None else counter,
-            head or original.head,
-            alter(original.payload),
-        )
-        changed = body(made.body)
-        if changed != made.body:
-            made = sign_body(channel, device or sender._table.device, changed)
-        made = Signed(made.body, signature(made.signature))
-        phase = FORMS[kind].phase if kind else message.phase
-        return Outgoing(message.counter, phase, channel.seal(made, b"n" * 24))
+    def forge(self, *args: Any, **changes: Any) -> Outgoing:
+        """Re-make the message in flight, see `forge`."""
+        return forge(self.sender, self.flying, *args, **changes)
 
     def cheat(self, alter: Callable[[bytes], bytes], kind: Kind | None = None) -> Step:
         """Deliver the forged message instead of the honest one."""
         return self.deliver(self.sender, self.forge(alter, kind))
+
+
+def forge(
+    sender: Seat,
+    message: Outgoing,
+    alter: Callable[[bytes], bytes] = lambda payload: payload,
+    kind: Kind | None = None,
+    head: bytes | None = None,
+    counter: int | None = None,
+    body: Callable[[bytes], bytes] = lambda body: body,
+    device: DeviceKey | None = None,
+    signature: Callable[[bytes], bytes] = lambda signature: signature,
+) -> Outgoing:
+    """Re-make a message as a modified client would, signed and sealed with its keys."""
+    channel, original = sender._table.channel, opened(sender, message)
+    made = channel.sign(
+        device or sender._table.device,
+        kind or Kind(original.body[0]),
+        message.counter if counter is None else counter,
+        head or original.head,
+        alter(original.payload),
+    )
+    changed = body(made.body)
+    if changed != made.body:
+        made = sign_body(channel, device or sender._table.device, changed)
+    made = Signed(made.body, signature(made.signature))
+    phase = FORMS[kind].phase if kind else message.phase
+    return Outgoing(message.counter, phase, channel.seal(made, b"n" * 24))
+
+
+def put(payload: bytes, at: int, part: bytes) -> bytes:
+    return payload[:at] + part + payload[at + len(part) :]
+
+
+def swap(payload: bytes, at: int, other: int, size: int = 32) -> bytes:
+    one, two = payload[at : at + size], payload[other : other + size]
+    return put(put(payload, at, two), other, one)
 
 
 def sign_body(channel: Channel, device: DeviceKey, body: bytes) -> Signed:

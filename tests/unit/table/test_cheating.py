@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-
 from koikoi_sdk.poker import DeviceKey
 from koikoi_sdk.rules import Board, start
 from koikoi_sdk.table import Finished, Kind, Reason, Rejected, Send, Step
 from koikoi_sdk.table.envelope import Signed
 from koikoi_sdk.table.playing import Flip
-from tests.unit.table.pair import Pair, has_four, is_kuttsuki, is_plain, opened, reached, started
+
+from tests.unit.table.pair import Pair, has_four, is_kuttsuki, is_plain, opened, put, reached, started, swap
 
 IDENTITY = bytes(32)
 ORDER = 2**252 + 27742317777372353535851937790883648493
@@ -19,15 +19,6 @@ ORDER = 2**252 + 27742317777372353535851937790883648493
 def assert_refused(step: Step, reason: Reason) -> None:
     assert isinstance(step, Rejected)
     assert step.evidence.reason is reason
-
-
-def put(payload: bytes, at: int, part: bytes) -> bytes:
-    return payload[:at] + part + payload[at + len(part) :]
-
-
-def swap(payload: bytes, at: int, other: int, size: int = 32) -> bytes:
-    one, two = payload[at : at + size], payload[other : other + size]
-    return put(put(payload, at, two), other, one)
 
 
 def over_order(payload: bytes, at: int) -> bytes:
@@ -240,7 +231,9 @@ def teshi_first(seat, options):
     return max(options, key=lambda option: months.count(option.card // 4))
 
 
-@pytest.mark.parametrize(("kind", "mine", "theirs"), [(Kind.S3, slice(0, 8), slice(8, 16)), (Kind.S4, slice(8, 16), slice(0, 8))])
+@pytest.mark.parametrize(
+    ("kind", "mine", "theirs"), [(Kind.S3, slice(0, 8), slice(8, 16)), (Kind.S4, slice(8, 16), slice(0, 8))]
+)
 @pytest.mark.parametrize("preset", ["house", "boardgameland"])
 def test_a_hidden_four_of_a_month_is_found_with_its_fourth_card(kind: Kind, mine: slice, theirs: slice, preset: str):
     pair = started(preset, pick=teshi_first)

@@ -2,9 +2,9 @@ import base64
 import json
 
 import pytest
-
 from koikoi_sdk.poker import DeviceKey
 from koikoi_sdk.table import ContractError, Seat, parse_contract
+
 from tests.unit.table.pair import DEVICES, contract_payload, encode_key
 
 

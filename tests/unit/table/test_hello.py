@@ -1,10 +1,10 @@
 import pytest
-
 from koikoi_sdk.poker import DeviceKey
 from koikoi_sdk.table import Finished, Reason, Rejected, Seat, Send, Unreadable, Wait
 from koikoi_sdk.table.contract import parse_contract
 from koikoi_sdk.table.hello import build_hello
 from nacl import bindings
+
 from tests.unit.table.pair import Pair, contract_payload
 
 CONTRACT = parse_contract(contract_payload())

@@ -1,7 +1,6 @@
 """Whole matches and rounds of two honest seats over a fake wire."""
 
 import pytest
-
 from koikoi_sdk.poker import verify
 from koikoi_sdk.rules import PRESETS, Phase, ResultKind
 from koikoi_sdk.table import (
@@ -20,8 +19,8 @@ from koikoi_sdk.table import (
     Wait,
 )
 from koikoi_sdk.table.codec import phase_of
+
 from tests.unit.table.pair import (
-    DEVICES,
     Pair,
     contract_payload,
     first,
@@ -58,11 +57,12 @@ def assert_finished(pair: Pair) -> Finished:
     results = [seat.result for seat in pair.seats]
     assert results[0] == results[1] == step.result
     statement = step.result.statement
-    for seat, device, signature in zip(pair.seats, DEVICES, step.result.signatures, strict=True):
-        key = pair.contract and seat.contract.keys[seat.seat]
+    for seat, signature in zip(pair.seats, step.result.signatures, strict=True):
+        key = seat.contract.keys[seat.seat]
         assert verify(key, signature, "match-result", statement.encode())
         assert not seat._table.deals
         assert seat.view().points == statement.points
+        assert seat.has_resigned <= (statement.ending is Ending.RESIGNED)
     return step
 
 
@@ -81,7 +81,7 @@ def test_a_whole_house_match():
     """Six rounds of real cryptography, the one long test."""
     pair = Pair(seed=7, pick=picker(7))
     sides = set()
-    for step in pair.steps():
+    for step in pair.steps():  # noqa: B007 - the last one is looked at below
         owing = [seat for seat in pair.seats if isinstance(seat.step, Choose)]
         assert len(owing) <= 1
         sides.add(pair.sender.seat)
@@ -165,7 +165,10 @@ def test_a_hand_yaku_ends_the_round(case: str):
 
 def test_both_hand_yaku_show_only_the_dealers_hand():
     pair = started().stack(HANDS["both"]).run_to(Kind.AU1)
-    sizes = [len(opened(pair.seats[m.counter % 2 if pair.a.seat == 0 else 1 - m.counter % 2], m).payload) for m in pair.log[-2:]]
+    sizes = [
+        len(opened(pair.seats[m.counter % 2 if pair.a.seat == 0 else 1 - m.counter % 2], m).payload)
+        for m in pair.log[-2:]
+    ]
     assert sizes == [464, 1]
 
 
@@ -359,7 +362,9 @@ def test_the_audit_master_is_never_stored():
 # Resigning
 
 
-@pytest.mark.parametrize("kind", [Kind.COIN_OPEN, Kind.NEXT, Kind.S1, Kind.S2, Kind.S3, Kind.S4, Kind.T2, Kind.T3, Kind.T1])
+@pytest.mark.parametrize(
+    "kind", [Kind.COIN_OPEN, Kind.NEXT, Kind.S1, Kind.S2, Kind.S3, Kind.S4, Kind.T2, Kind.T3, Kind.T1]
+)
 def test_a_player_may_resign_whenever_it_owes(kind: Kind):
     """The wish is kept until the next own message and takes its place."""
     pair = Pair() if kind is Kind.COIN_OPEN else fresh()
@@ -374,6 +379,7 @@ def test_a_player_may_resign_whenever_it_owes(kind: Kind):
     assert pair.flying_kind is Kind.RESIGN
     step = assert_finished(pair)
     statement = step.result.statement
+    assert [seat.has_resigned for seat in pair.seats] == [seat.seat == loser.seat for seat in pair.seats]
     assert statement.ending is Ending.RESIGNED
     assert statement.winner == 1 - loser.seat
     assert statement.points == (25, 25)
@@ -477,7 +483,13 @@ def test_the_view_shows_what_the_seat_may_know_and_no_more():
         for seat, view in zip(seats, views, strict=True):
             board = seat._table.board
             assert len(view.hand) == view.hand_counts[seat.seat]
-            cards = [*view.hand, *view.field, *view.captures[0], *view.captures[1], *([] if view.turned is None else [view.turned])]
+            cards = [
+                *view.hand,
+                *view.field,
+                *view.captures[0],
+                *view.captures[1],
+                *([] if view.turned is None else [view.turned]),
+            ]
             assert len(cards) == len(set(cards))
             turned = view.turned is not None
             assert len(cards) - turned + view.hand_counts[1 - seat.seat] + view.stock_count == 48

@@ -1,9 +1,9 @@
 """What a seat makes of an envelope: docs/protocol.md section 10, check 1, in its order."""
 
 import pytest
-
 from koikoi_sdk.table import Choose, Kind, Outgoing, Reason, Rejected, Seat, Send, Step, Unreadable, Wait
 from koikoi_sdk.table.envelope import Signed
+
 from tests.unit.table.pair import DEVICES, Pair, reached, sign_body
 
 
@@ -221,7 +221,10 @@ def test_what_was_accepted_before_is_ignored(pair: Pair):
 
 def test_garbage_under_an_old_number_is_ignored(pair: Pair):
     sealed = [seal(pair, b"x" * size) for size in (0, 5, 100, 101, 613)]
-    forged = [pair.forge(lambda p: p[:-1] + b"\1", counter=pair.flying.counter - 2), pair.forge(head=b"h" * 32, device=DEVICES[receiver(pair).seat])]
+    forged = [
+        pair.forge(lambda p: p[:-1] + b"\1", counter=pair.flying.counter - 2),
+        pair.forge(head=b"h" * 32, device=DEVICES[receiver(pair).seat]),
+    ]
     old = pair.flying
     pair.advance()
     seat = pair.sender
@@ -233,7 +236,9 @@ def test_garbage_under_an_old_number_is_ignored(pair: Pair):
     assert seat.dump() == before
 
 
-@pytest.mark.parametrize("body", [lambda b: b[:37] + b"\0\0" + bytes(510), lambda b: b"\x63" + b[1:], lambda b: b[:5] + b"h" * 32 + b[37:]])
+@pytest.mark.parametrize(
+    "body", [lambda b: b[:37] + b"\0\0" + bytes(510), lambda b: b"\x63" + b[1:], lambda b: b[:5] + b"h" * 32 + b[37:]]
+)
 def test_two_signed_messages_under_one_number(pair: Pair, body):
     old, second = pair.flying, pair.forge(body=body)
     pair.advance()

@@ -3,9 +3,9 @@ from enum import StrEnum
 from typing import Literal
 
 import pytest
-
 from koikoi_sdk.table import Kind, Seat, SnapshotError
 from koikoi_sdk.table.snapshot import dump, load
+
 from tests.unit.table.pair import DEVICES, contract_payload, reached
 
 
@@ -31,7 +31,19 @@ class Sample:
 
 
 SAMPLE = Sample(
-    -7, "é", b"\x00\xff", bytearray(b"s"), True, None, (1, b"x"), (3, 4), ["a"], {5: b"y"}, frozenset({9, 2}), Colour.RED, 1
+    -7,
+    "é",
+    b"\x00\xff",
+    bytearray(b"s"),
+    True,
+    None,
+    (1, b"x"),
+    (3, 4),
+    ["a"],
+    {5: b"y"},
+    frozenset({9, 2}),
+    Colour.RED,
+    1,
 )
 
 
@@ -49,7 +61,15 @@ def test_constants_are_not_written():
 
 @pytest.mark.parametrize(
     "change",
-    [(b"-7", b'"x"'), (b"true", b"1"), (b'"red"', b'"blue"'), (b",1]", b",2]"), (b"[-7,", b"["), (b'"AP8="', b'"*"'), (b"]", b"")],
+    [
+        (b"-7", b'"x"'),
+        (b"true", b"1"),
+        (b'"red"', b'"blue"'),
+        (b",1]", b",2]"),
+        (b"[-7,", b"["),
+        (b'"AP8="', b'"*"'),
+        (b"]", b""),
+    ],
 )
 def test_damaged_data_is_refused(change: tuple[bytes, bytes]):
     data = dump(SAMPLE, {})

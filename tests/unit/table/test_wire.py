@@ -1,7 +1,6 @@
 """The wire table against docs/protocol.md sections 4, 9, 18 and 19, every number typed by hand."""
 
 import pytest
-
 from koikoi_sdk.table import TRANSITIONS, Kind, Phase
 from koikoi_sdk.table.codec import FORMS, phase_of
 from koikoi_sdk.table.envelope import OVERHEAD, Signed
@@ -24,13 +23,11 @@ WIRE = {
     "NEXT": (50, 2, 512, (0,)),
     "RESIGN": (51, 6, 512, (64,)),
 }
-SUCCESSIONS = "0-0 0-1 1-2 2-2 2-3 3-2 3-3 3-4 3-5 4-4 4-5 5-5 5-2 6-6".split()
+SUCCESSIONS = ["0-0", "0-1", "1-2", "2-2", "2-3", "3-2", "3-3", "3-4", "3-5", "4-4", "4-5", "5-5", "5-2", "6-6"]
 
 
 def test_the_wire_table_is_that_of_the_protocol():
-    assert {
-        kind.name: (int(kind), int(form.phase), form.size, form.lengths) for kind, form in FORMS.items()
-    } == WIRE
+    assert {kind.name: (int(kind), int(form.phase), form.size, form.lengths) for kind, form in FORMS.items()} == WIRE
 
 
 def test_envelopes_have_three_sizes():
@@ -55,7 +52,9 @@ def test_a_payload_is_cut_by_its_length(length: int):
     assert Signed(bytes(37) + content, b"").payload == b"p" * length
 
 
-@pytest.mark.parametrize("content", [b"\x01\xff" + bytes(510), b"\x00\x00" + bytes(509) + b"\x01", b"\xff\xff" + bytes(510)])
+@pytest.mark.parametrize(
+    "content", [b"\x01\xff" + bytes(510), b"\x00\x00" + bytes(509) + b"\x01", b"\xff\xff" + bytes(510)]
+)
 def test_padding_is_zero_and_lengths_fit(content: bytes):
     with pytest.raises(RemoteProtocolError):
         _ = Signed(bytes(37) + content, b"").payload

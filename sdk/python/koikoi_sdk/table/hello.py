@@ -36,11 +36,6 @@ class Hello:
     nonce: bytes
     data: bytes
 
-    @property
-    def signature(self) -> bytes:
-        """Give the last part."""
-        return self.data[-64:]
-
 
 def build_hello(contract: Contract, device: DeviceKey, secret: bytes | bytearray, nonce: bytes) -> Hello:
     """Make this device's greeting; `secret` is its X25519 secret, 32 bytes of the OS generator."""
