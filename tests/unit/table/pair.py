@@ -317,6 +317,19 @@ def reached(kind: Kind, count: int = 1, preset: str = "house") -> Pair:
     return _reached(kind, count, preset).copy()
 
 
+@cache
+def _audit_ahead() -> Pair:
+    return started().skip(5).stack(has_teshi).run_to(Kind.S4)
+
+
+def audited(kind: Kind) -> Pair:
+    """The last round, decided by the dealer's hand yaku so that its audit comes at once.
+
+    The message of that kind is in flight; no device was restarted since the deal.
+    """
+    return _audit_ahead().copy().run_to(kind)
+
+
 def months(cards: tuple[int, ...]) -> list[int]:
     return sorted((sum(card // 4 == month for card in cards) for month in range(12)), reverse=True)
 
@@ -331,3 +344,8 @@ def is_kuttsuki(cards: tuple[int, ...]) -> bool:
 
 def is_plain(cards: tuple[int, ...]) -> bool:
     return not has_four(cards) and not is_kuttsuki(cards)
+
+
+def has_teshi(cards: Layout) -> bool:
+    """Only the dealer has a hand yaku, and the deal is valid."""
+    return has_four(cards[:8]) and is_plain(cards[8:16]) and not has_four(cards[16:24])

@@ -10,7 +10,7 @@ from koikoi_sdk.table import Finished, Kind, Reason, Rejected, Send, Step
 from koikoi_sdk.table.envelope import Signed
 from koikoi_sdk.table.playing import Flip
 
-from tests.unit.table.pair import Pair, has_four, is_kuttsuki, is_plain, opened, put, reached, started, swap
+from tests.unit.table.pair import Pair, audited, has_four, is_kuttsuki, is_plain, opened, put, reached, started, swap
 
 IDENTITY = bytes(32)
 ORDER = 2**252 + 27742317777372353535851937790883648493
@@ -333,33 +333,26 @@ def test_a_hand_yaku_is_no_redeal():
 # The audit
 
 
-def at_audit(kind: Kind) -> Pair:
-    """A round decided by a hand yaku, so that the audit comes at once; nothing is restarted."""
-    pair = started(seed=1).skip(5)
-    pair.stack(lambda cards: has_four(cards[:8]) and is_plain(cards[8:16]) and not has_four(cards[16:24]))
-    return pair.run_to(kind)
-
-
 @pytest.mark.parametrize(("kind", "at"), [(Kind.AU1, 32), (Kind.AU2, 64)])
 def test_another_round_result(kind: Kind, at: int):
-    assert_refused(at_audit(kind).cheat(lambda p: put(p, at, b"\0" * 32)), Reason.RESULT)
+    assert_refused(audited(kind).cheat(lambda p: put(p, at, b"\0" * 32)), Reason.RESULT)
 
 
 @pytest.mark.parametrize("kind", [Kind.AU3, Kind.AU4])
 def test_a_wrong_audit_response(kind: Kind):
     """Nothing is verified twice on one run, so each case is a pair of its own."""
-    assert_refused(at_audit(kind).cheat(lambda p: p[:-1] + bytes([p[-1] ^ 1])), Reason.AUDIT)
+    assert_refused(audited(kind).cheat(lambda p: p[:-1] + bytes([p[-1] ^ 1])), Reason.AUDIT)
 
 
 @pytest.mark.parametrize("kind", [Kind.AU3, Kind.AU4])
 @pytest.mark.parametrize("length", [0, 31, 32, 33, 2000, 3500])
 def test_an_audit_response_of_another_length(kind: Kind, length: int):
-    pair = at_audit(kind)
+    pair = audited(kind)
     assert_refused(pair.cheat(lambda p: (p + bytes(3500))[:length]), Reason.FORM)
 
 
 def test_a_commitment_that_was_not_made():
-    pair = at_audit(Kind.AU1)
+    pair = audited(Kind.AU1)
     commitment = pair.sender._table.commitment
     assert commitment is not None
     commitment.value = b"c" * 32
@@ -370,7 +363,7 @@ def test_a_commitment_that_was_not_made():
 
 def test_a_device_answers_one_nonce_ever():
     """Two answers to one commitment would disclose the key: the second AU2 is equivocation, unanswered."""
-    pair = at_audit(Kind.AU2)
+    pair = audited(Kind.AU2)
     message, second = pair.flying, pair.forge(lambda p: put(p, 32, b"n" * 32))
     pair.advance()
     seat = pair.sender
@@ -383,12 +376,12 @@ def test_a_device_answers_one_nonce_ever():
 
 def test_a_wrong_result_signature():
     for alter in (lambda p: bytes(64), lambda p: p[:-1] + bytes([p[-1] ^ 1])):
-        pair = at_audit(Kind.RESULT_SIGN)
+        pair = audited(Kind.RESULT_SIGN)
         assert_refused(pair.cheat(alter), Reason.RESULT)
 
 
 def test_a_wrong_second_result_signature():
-    pair = at_audit(Kind.RESULT_SIGN)
+    pair = audited(Kind.RESULT_SIGN)
     pair.advance()
     own = opened(pair.other(pair.sender), pair.log[-1]).payload
     assert_refused(pair.cheat(lambda _: own), Reason.RESULT)
@@ -406,7 +399,7 @@ def test_a_resignation_over_another_statement():
 def test_a_resignation_where_there_is_no_place_for_it():
     """After the deciding round's first AU1, and instead of RESULT_SIGN."""
     for kind in (Kind.AU2, Kind.AU3, Kind.AU4, Kind.RESULT_SIGN):
-        assert_refused(at_audit(kind).cheat(lambda _: bytes(64), Kind.RESIGN), Reason.FORM)
+        assert_refused(audited(kind).cheat(lambda _: bytes(64), Kind.RESIGN), Reason.FORM)
 
 
 def test_a_resignation_after_a_resignation():
