@@ -4,6 +4,8 @@
     +-- Unauthenticated          the access token is missing, expired or not valid here
     +-- DocumentInvalid          a signed document does not verify
     +-- KeysUnavailable          an issuer's public keys cannot be read now
+    +-- StoreUnavailable         Postgres or Redis cannot be reached now
+    +-- RequestMalformed         the request's bytes are no message of its type
 
 Anything else that leaves a handler becomes INTERNAL without detail (`grpc_server`).
 """
@@ -13,7 +15,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
-__all__ = ["Code", "DocumentInvalid", "KeysUnavailable", "ServiceError", "Unauthenticated"]
+__all__ = [
+    "Code", "DocumentInvalid", "KeysUnavailable", "RequestMalformed", "ServiceError", "StoreUnavailable",
+    "Unauthenticated",
+]  # fmt: skip
 
 
 class Code(enum.IntEnum):
@@ -85,3 +90,17 @@ class KeysUnavailable(ServiceError):
 
     code = Code.UNAVAILABLE
     reason = "KEYS_UNAVAILABLE"
+
+
+class StoreUnavailable(ServiceError):
+    """Postgres or Redis cannot be reached now; nothing is known to have changed, so repeat the call."""
+
+    code = Code.UNAVAILABLE
+    reason = "STORE_UNAVAILABLE"
+
+
+class RequestMalformed(ServiceError):
+    """The request's bytes are no message of the method's type."""
+
+    code = Code.INVALID_ARGUMENT
+    reason = "FIELD_INVALID"

@@ -15,11 +15,12 @@ from urllib.parse import unquote
 
 import grpc
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import DecodeError
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
-from services.kit import log
-from services.kit.errors import Code, ServiceError, Unauthenticated
+from services.kit import log, postgres, redis
+from services.kit.errors import Code, RequestMalformed, ServiceError, StoreUnavailable, Unauthenticated
 from services.kit.health import Health, register_grpc_health
 from services.kit.limits import resolve_address
 from services.kit.metrics import Metrics
@@ -92,14 +93,12 @@ class _Edge(grpc.aio.ServerInterceptor):
         if handler is None or details.method.startswith(_FOREIGN):
             return handler
         method = details.method.rpartition("/")[2]
-        kind = f"{'stream' if handler.request_streaming else 'unary'}_"
-        if handler.response_streaming:
-            wrapped: Any = self._stream(method, getattr(handler, f"{kind}stream"))
-            make = getattr(grpc, f"{kind}stream_rpc_method_handler")
-        else:
-            wrapped = self._unary(method, getattr(handler, f"{kind}unary"))
-            make = getattr(grpc, f"{kind}unary_rpc_method_handler")
-        return make(wrapped, handler.request_deserializer, handler.response_serializer)
+        kind = "_".join("stream" if one else "unary" for one in (handler.request_streaming, handler.response_streaming))
+        behavior, read = getattr(handler, kind), handler.request_deserializer
+        if read is not None and not handler.request_streaming:
+            behavior, read = _reading(behavior, read), None
+        wrapped: Any = (self._stream if handler.response_streaming else self._unary)(method, behavior)
+        return getattr(grpc, f"{kind}_rpc_method_handler")(wrapped, read, handler.response_serializer)
 
     def _unary(self, method: str, behavior: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def run(request: Any, context: Any) -> Any:
@@ -175,6 +174,10 @@ class _Edge(grpc.aio.ServerInterceptor):
         _caller.set(await self._verifier.verify(token))
 
     def _status(self, method: str, error: Exception) -> status_pb2.Status:
+        if isinstance(error, (*postgres.OUTAGES, *redis.OUTAGES)) and not isinstance(error, TimeoutError):
+            error = StoreUnavailable("The service cannot reach its store now; try again.", retry_after_s=1.0)
+        elif isinstance(error, DecodeError):
+            error = RequestMalformed("The request is no message of this method's type.", field="request")
         if isinstance(error, ServiceError):
             return rich_status(error, self._domain)
         if isinstance(error, TimeoutError):
@@ -188,6 +191,11 @@ class _Edge(grpc.aio.ServerInterceptor):
             trace=traceback.format_tb(error.__traceback__),
         )
         return status_pb2.Status(code=int(Code.INTERNAL), message=f"Internal error {error_id}.")
+
+
+def _reading(behavior: Callable[..., Any], read: Callable[[bytes], Any]) -> Callable[..., Any]:
+    """Read the request within the guard: gRPC's own refusal of bytes that are no message has no reason."""
+    return lambda request, context: behavior(read(request), context)
 
 
 def _peer_address(peer: str) -> str:

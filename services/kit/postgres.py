@@ -14,8 +14,17 @@ import asyncpg
 
 from services.kit.settings import SettingsError
 
-__all__ = ["MigrationError", "Pool", "check_migrations", "migrate", "open_pool"]
+__all__ = ["OUTAGES", "MigrationError", "Pool", "check_migrations", "migrate", "open_pool"]
 
+OUTAGES = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.InterfaceError,
+)
+"""What a pool raises while Postgres cannot serve: away, starting, stopping, full, or a standby."""
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 _FILE_NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 _SCHEMA_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")

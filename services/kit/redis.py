@@ -7,11 +7,14 @@ from typing import Any, Protocol
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
+from redis.exceptions import BusyLoadingError, ClusterDownError, NoScriptError, ReadOnlyError
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
-__all__ = ["Script", "load_script", "open_client"]
+__all__ = ["OUTAGES", "Script", "load_script", "open_client"]
 
+OUTAGES = (RedisConnectionError, RedisTimeoutError, BusyLoadingError, ClusterDownError, ReadOnlyError)
+"""What a client raises while Redis cannot serve: away, loading its data, or in the middle of a failover."""
 Argument = bytes | str | int | float
 
 

@@ -10,7 +10,7 @@ from services.kit.errors import Code, ServiceError
 from tests.architecture.source import ROOT, files
 
 SERVICES = sorted(path.parents[1].name for path in (ROOT / "services").glob("*/domain/errors.py"))
-KIT_REASONS = {kit.Unauthenticated.reason, kit.KeysUnavailable.reason}
+KIT_REASONS = {kit.Unauthenticated.reason, kit.KeysUnavailable.reason, kit.StoreUnavailable.reason}
 
 
 def error_classes(service: str) -> list[type[ServiceError]]:
@@ -44,6 +44,7 @@ def test_a_service_lists_the_reasons_that_kit_raises_for_it(service):
         assert "ACCESS_TOKEN_INVALID" in wire_reasons(service)
     if "KeySet(" in source and "except KeysUnavailable" not in source and service != "auth":
         assert "KEYS_UNAVAILABLE" in wire_reasons(service)
+    assert {kit.StoreUnavailable.reason} <= wire_reasons(service)
 
 
 @pytest.mark.parametrize("service", SERVICES)

@@ -12,6 +12,7 @@ import aiohttp
 import grpc
 import pytest
 from google.rpc import error_details_pb2
+from google.rpc.error_details_pb2 import ErrorInfo
 from grpc_status import rpc_status
 
 from services.kit import log
@@ -20,6 +21,8 @@ from services.kit.grpc_server import caller, client_address, start_server
 from services.kit.health import Health, serve_http
 from services.kit.limits import address_group, resolve_address
 from services.kit.metrics import Metrics
+from services.kit.postgres import open_pool
+from services.kit.redis import open_client
 from services.kit.tokens import AccessTokenVerifier
 from tests.harness import AUDIENCE, Issuer, make_caller
 
@@ -47,6 +50,16 @@ class Things:
 
     async def crash(self, request, _context):
         raise ValueError(f"bad thing {request!r} {SECRET}")
+
+    async def ask_redis(self, _request, _context):
+        client = open_client("unix:///nowhere/valkey.sock")
+        try:
+            return await client.get("x")
+        finally:
+            await client.aclose()
+
+    async def ask_postgres(self, _request, _context):
+        return await open_pool("postgresql://nobody@127.0.0.1:1/none", schema="x")
 
     async def hang(self, _request, _context):
         await asyncio.sleep(60)
@@ -77,6 +90,7 @@ class Things:
         kinds = {
             grpc.unary_unary_rpc_method_handler: (
                 self.who, self.anybody, self.anonymous_but_asks, self.refuse, self.crash, self.hang,
+                self.ask_redis, self.ask_postgres,
             ),
             grpc.unary_stream_rpc_method_handler: (
                 self.count, self.count_and_refuse, self.count_and_crash, self.write,
@@ -85,6 +99,7 @@ class Things:
             grpc.stream_unary_rpc_method_handler: (self.add,),
         }  # fmt: skip
         handlers = {behavior.__name__: make(behavior) for make, behaviors in kinds.items() for behavior in behaviors}
+        handlers["typed"] = grpc.unary_unary_rpc_method_handler(self.anybody, ErrorInfo.FromString)
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Things", handlers),))
 
 
@@ -231,6 +246,23 @@ async def test_a_crash_says_nothing_to_the_caller_and_no_secret_to_the_log(issue
     assert record["error"] == "ValueError"
     assert SECRET not in logs.getvalue()
     assert token[0][1].removeprefix("Bearer ") not in logs.getvalue()
+
+
+@pytest.mark.parametrize("method", ["ask_redis", "ask_postgres"])
+async def test_a_store_that_is_away_is_said_so_and_worth_another_try(issuer: Issuer, logs, method):
+    async with serving(issuer) as call:
+        error = await failure(call(method, metadata=issuer.bearer(make_caller())))
+    assert error.code() == grpc.StatusCode.UNAVAILABLE
+    assert details(error)["ErrorInfo"].reason == "STORE_UNAVAILABLE"
+    assert details(error)["RetryInfo"].retry_delay.seconds == 1
+
+
+async def test_bytes_that_are_no_message_get_a_typed_refusal(issuer: Issuer, logs):
+    async with serving(issuer) as call:
+        error = await failure(call("typed", b"\xff\xff\xff", metadata=issuer.bearer(make_caller())))
+        assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+        assert details(error)["ErrorInfo"].reason == "FIELD_INVALID"
+        assert await call("typed", b"", metadata=issuer.bearer(make_caller())) == b"127.0.0.1"
 
 
 async def test_a_call_ends_at_the_clients_or_the_servers_deadline(issuer: Issuer, logs):

@@ -56,6 +56,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """The access token is missing, expired or not valid here; refresh the session, or sign in again."""
     REASON_REQUEST_ID_REUSED: _Reason.ValueType  # 14
     """The same request_id was used before with other content; take a new one."""
+    REASON_STORE_UNAVAILABLE: _Reason.ValueType  # 15
+    """The service cannot reach its store now; nothing is known to have changed: repeat the call after the retry delay."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Says why a call to auth failed; travels as ErrorInfo.reason without the prefix."""
@@ -92,6 +94,8 @@ REASON_ACCESS_TOKEN_INVALID: Reason.ValueType  # 13
 """The access token is missing, expired or not valid here; refresh the session, or sign in again."""
 REASON_REQUEST_ID_REUSED: Reason.ValueType  # 14
 """The same request_id was used before with other content; take a new one."""
+REASON_STORE_UNAVAILABLE: Reason.ValueType  # 15
+"""The service cannot reach its store now; nothing is known to have changed: repeat the call after the retry delay."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final

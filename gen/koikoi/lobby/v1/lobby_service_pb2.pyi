@@ -60,6 +60,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """The same request_id was used before with other content; take a new one."""
     REASON_KEYS_UNAVAILABLE: _Reason.ValueType  # 15
     """The keys that verify access tokens cannot be read now; try again later."""
+    REASON_STORE_UNAVAILABLE: _Reason.ValueType  # 16
+    """The service cannot reach its store now; nothing is known to have changed: repeat the call after the retry delay."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Says why a call to lobby failed; travels as ErrorInfo.reason without the prefix."""
@@ -98,6 +100,8 @@ REASON_REQUEST_ID_REUSED: Reason.ValueType  # 14
 """The same request_id was used before with other content; take a new one."""
 REASON_KEYS_UNAVAILABLE: Reason.ValueType  # 15
 """The keys that verify access tokens cannot be read now; try again later."""
+REASON_STORE_UNAVAILABLE: Reason.ValueType  # 16
+"""The service cannot reach its store now; nothing is known to have changed: repeat the call after the retry delay."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 class _Visibility:

@@ -48,6 +48,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """Too many calls; wait for the retry delay."""
     REASON_KEYS_UNAVAILABLE: _Reason.ValueType  # 10
     """The keys that verify contracts cannot be read now; try again later."""
+    REASON_STORE_UNAVAILABLE: _Reason.ValueType  # 11
+    """The service cannot reach its store now; nothing is known to have changed: repeat the call after the retry delay."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Says why a call to ranking failed; travels as ErrorInfo.reason without the prefix."""
@@ -74,6 +76,8 @@ REASON_RATE_LIMITED: Reason.ValueType  # 9
 """Too many calls; wait for the retry delay."""
 REASON_KEYS_UNAVAILABLE: Reason.ValueType  # 10
 """The keys that verify contracts cannot be read now; try again later."""
+REASON_STORE_UNAVAILABLE: Reason.ValueType  # 11
+"""The service cannot reach its store now; nothing is known to have changed: repeat the call after the retry delay."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 class _Ending:
