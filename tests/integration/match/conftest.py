@@ -10,9 +10,9 @@ from typing import Any
 import grpc
 import pytest
 from koikoi.lobby.v1 import lobby_service_pb2 as lobby_pb
+
 from services.kit.app import App
 from services.kit.clock import SystemClock
-
 from tests.harness import Issuer, running_app
 from tests.integration.match.raw_client import Game, RawClient, dial_grpc, dial_websocket, make_game
 

@@ -166,7 +166,7 @@ def signed_join(
 ) -> pb.Join:
     value = tagged("relay-connect", challenge, (signed_door or door).encode(), game.contract_hash, bytes([seat]))
     return pb.Join(
-        contract=contract or game.compact,
+        contract=game.compact if contract is None else contract,
         seat=seat,
         signature=(key or game.keys[seat]).sign(value).signature,
         door=door,
