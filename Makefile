@@ -8,7 +8,7 @@ PY := .venv/bin/python
 PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
 OTHER_TESTS = $(filter-out tests/unit tests/property tests/harness tests/vectors tests/__pycache__ tests/conftest.py,$(wildcard tests/*))
 
-.PHONY: help setup run demo lint check test gen lock bench clean .run-ready
+.PHONY: help setup run demo lint check test gen docs lock bench clean .run-ready
 
 help: ## Show this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -46,6 +46,9 @@ test: setup ## Run every test, with 100 % branch coverage of rules, poker, table
 
 gen: setup ## Generate gen/ from proto/
 	@exec sh tools/generate.sh
+
+docs: setup ## Write the parts of docs/ that repeat the code
+	@exec $(PY) -m tools.reference
 
 lock: setup ## Resolve requirements/*.in into hash-pinned locks
 	@exec sh tools/lock.sh

@@ -28,24 +28,34 @@ class Settings:
     oidc_client_ids: tuple[str, ...] = field(metadata={"doc": "Our client ids at the identity provider."})
     environment: str = field(default="development", metadata={"doc": "development or production."})
     grpc_address: str = field(default="127.0.0.1:50051", metadata={"doc": "Where gRPC listens."})
-    metrics_address: str = field(default="127.0.0.1:9101", metadata={"doc": "Where metrics and health listen."})
+    metrics_address: str = field(default="127.0.0.1:9101", metadata={"doc": "Where metrics and probes listen."})
     revocations_redis_url: str = field(
-        default="", metadata={"doc": "Redis of the stream `revocations`, else redis_url."}
+        default="", metadata={"doc": "Redis of the stream of signed-out devices; empty for the same as redis_url."}
     )
-    issuer: str = field(default="", metadata={"doc": "Name in our tokens; empty: https://auth.koikoi/{environment}."})
+    issuer: str = field(
+        default="", metadata={"doc": "Issuer of access tokens; empty for https://auth.koikoi/{environment}."}
+    )
     oidc_issuer: str = field(default=GOOGLE, metadata={"doc": "The identity provider."})
     oidc_jwks_url: str = field(default=GOOGLE_KEY_SET, metadata={"doc": "The identity provider's public keys."})
-    oidc_skew_s: float = field(default=30.0, metadata={"doc": "How far the provider's clock may be off.", "max": 300})
+    oidc_skew_s: float = field(
+        default=30.0, metadata={"doc": "Seconds by which the provider's clock may be off.", "max": 300}
+    )
     picture_host: str = field(default="lh3.googleusercontent.com", metadata={"doc": "Host of avatar pictures."})
     token_secret: str = field(
         default="", metadata={"doc": "Key of refresh tokens, 32 characters or more; in development made when empty."}
     )
     refresh_lifetime_s: float = field(
-        default=30 * 86_400.0, metadata={"doc": "How long an unused session lives.", "min": 60}
+        default=30 * 86_400.0, metadata={"doc": "Seconds that an unused session lives.", "min": 60}
     )
-    address_per_minute: int = field(default=120, metadata={"doc": "Calls of a kind per address.", "min": 1})
-    device_per_minute: int = field(default=20, metadata={"doc": "Calls of a kind per device or account.", "min": 1})
-    trusted_proxies: tuple[str, ...] = field(default=(), metadata={"doc": "Networks whose x-forwarded-for counts."})
+    address_per_minute: int = field(
+        default=120, metadata={"doc": "Calls of a kind taken from one address in a minute.", "min": 1}
+    )
+    device_per_minute: int = field(
+        default=20, metadata={"doc": "Calls of a kind taken from one device, session or account in a minute.", "min": 1}
+    )
+    trusted_proxies: tuple[str, ...] = field(
+        default=("127.0.0.0/8", "::1/128"), metadata={"doc": "Addresses or networks whose x-forwarded-for counts."}
+    )
 
     @property
     def issuer_name(self) -> str:

@@ -20,10 +20,11 @@ class Settings:
         default=(), metadata={"doc": "Addresses or networks before the gateway whose x-forwarded-for counts."}
     )
     call_limit_s: float = field(
-        default=15.0, metadata={"doc": "Longest time for a call, reading its body included.", "min": 0.1, "max": 60.0}
+        default=15.0,
+        metadata={"doc": "Longest time for a call in seconds, reading its body included.", "min": 0.1, "max": 60.0},
     )
     key_set_age_s: float = field(
-        default=60.0, metadata={"doc": "How long a service's key set is answered from memory.", "max": 600.0}
+        default=60.0, metadata={"doc": "Seconds that a service's key set is answered from memory.", "max": 600.0}
     )
 
     @property
