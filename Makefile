@@ -38,11 +38,12 @@ check: lint ## Run lint, then unit, property and architecture tests; what to run
 	$(PYTEST) tests/unit tests/property tests/architecture
 
 test: setup ## Run every test, with 100 % branch coverage of rules, poker, table and every domain
-	rm -f .coverage .coverage.*
-	.venv/bin/coverage run -m pytest -n 2 --dist worksteal tests/unit tests/property
-	.venv/bin/coverage combine -q
-	.venv/bin/coverage report --fail-under=100
-	$(PYTEST) $(OTHER_TESTS)
+	@rm -f .coverage .coverage.*
+	@status=0; \
+	.venv/bin/coverage run -m pytest -n 2 --dist worksteal tests/unit tests/property || status=1; \
+	$(PYTEST) $(OTHER_TESTS) || status=1; \
+	.venv/bin/coverage combine -q && .venv/bin/coverage report --fail-under=100 || status=1; \
+	exit $$status
 
 gen: setup ## Generate gen/ from proto/
 	@exec sh tools/generate.sh
