@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from koikoi_sdk.rules import variant
 
 from tests.architecture.source import ROOT
 from tools.reference import PAGES, render
@@ -63,3 +64,25 @@ def test_every_decision_has_its_own_number_and_its_three_parts():
         text = page.read_text(encoding="utf-8")
         assert text.startswith(f"# {int(page.name[:4])}. "), page.name
         assert all(part in text for part in ("**Context.**", "**Choice.**", "**Cost.**")), page.name
+
+
+def test_the_page_for_players_has_the_points_of_the_house_rules():
+    text = (ROOT / "docs" / "how-to-play.md").read_text(encoding="utf-8")
+    house = variant("house")
+    told = {name: int(points) for name, points in re.findall(r"\((\w+)\) \|[^|]*\| (\d+)", text)}
+    assert told == {
+        "goko": house.goko,
+        "shiko": house.shiko,
+        "ameshiko": house.ameshiko,
+        "sanko": house.sanko,
+        "hanami": house.viewing,
+        "tsukimi": house.viewing,
+        "inoshikacho": house.inoshikacho,
+        "akatan": house.ribbons,
+        "aotan": house.ribbons,
+        "tane": 1,
+        "tan": 1,
+        "kasu": 1,
+        "teshi": house.teyaku,
+        "kuttsuki": house.teyaku,
+    }
