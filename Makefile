@@ -54,7 +54,7 @@ docs: setup ## Write the parts of docs/ that repeat the code
 lock: setup ## Resolve requirements/*.in into hash-pinned locks
 	@exec sh tools/lock.sh
 
-bench: setup ## Measure a deal, a move, the referee and the relay
+bench: setup ## Measure a deal, a move and the referee
 	@exec $(PY) -m bench
 
 clean: ## Remove the virtual environment, data and caches
