@@ -7,18 +7,14 @@ from koikoi_sdk.table import Kind, Reason, Rejected, Unreadable, Wait
 from koikoi_sdk.table.codec import FORMS
 from koikoi_sdk.table.envelope import Signed
 
-from tests.unit.table.pair import Pair, has_four, is_plain, opened, reached, started
-
-
-def teshi(cards):
-    return has_four(cards[:8]) and is_plain(cards[8:16]) and not has_four(cards[16:24])
+from tests.unit.table.pair import Pair, audited, opened, reached, started
 
 
 def at(kind: Kind) -> Pair:
     if kind in (Kind.COIN_OPEN, Kind.NEXT):
         return Pair(seed=100).run_to(Kind.COIN_OPEN) if kind is Kind.COIN_OPEN else started()
     if kind >= Kind.AU1 and kind is not Kind.RESIGN:
-        return started().skip(5).stack(teshi).run_to(kind)
+        return audited(kind)
     return reached(kind)
 
 

@@ -5,12 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from koikoi_sdk.table import Choose, Finished, Kind, Outgoing, Send, Unreadable, Wait
 
-from tests.unit.table.pair import Pair, has_four, is_plain, reached, started
-
-
-def teshi(cards):
-    return has_four(cards[:8]) and is_plain(cards[8:16]) and not has_four(cards[16:24])
-
+from tests.unit.table.pair import Pair, audited, has_teshi, reached, started
 
 STARTS = {
     "greetings": lambda: Pair(seed=5),
@@ -18,9 +13,9 @@ STARTS = {
     "play": lambda: reached(Kind.T1),
     "late": lambda: reached(Kind.T1, 14),
     "boardgameland": lambda: reached(Kind.T2, 15, "boardgameland"),
-    "hand yaku": lambda: started().skip(5).stack(teshi),
-    "audit": lambda: started().skip(5).stack(teshi).run_to(Kind.AU2),
-    "closing": lambda: started().skip(5).stack(teshi).run_to(Kind.RESULT_SIGN),
+    "hand yaku": lambda: started().skip(5).stack(has_teshi),
+    "audit": lambda: audited(Kind.AU2),
+    "closing": lambda: audited(Kind.RESULT_SIGN),
 }
 
 

@@ -330,16 +330,19 @@ def audited(kind: Kind) -> Pair:
     return _audit_ahead().copy().run_to(kind)
 
 
-def months(cards: tuple[int, ...]) -> list[int]:
-    return sorted((sum(card // 4 == month for card in cards) for month in range(12)), reverse=True)
+def months(cards: Layout) -> list[int]:
+    counts = [0] * 12
+    for card in cards:
+        counts[card >> 2] += 1
+    return counts
 
 
-def has_four(cards: tuple[int, ...]) -> bool:
-    return months(cards)[0] == 4
+def has_four(cards: Layout) -> bool:
+    return 4 in months(cards)
 
 
-def is_kuttsuki(cards: tuple[int, ...]) -> bool:
-    return months(cards)[:4] == [2, 2, 2, 2]
+def is_kuttsuki(cards: Layout) -> bool:
+    return months(cards).count(2) == 4
 
 
 def is_plain(cards: tuple[int, ...]) -> bool:

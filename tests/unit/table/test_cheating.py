@@ -345,7 +345,7 @@ def test_a_wrong_audit_response(kind: Kind):
 
 
 @pytest.mark.parametrize("kind", [Kind.AU3, Kind.AU4])
-@pytest.mark.parametrize("length", [0, 31, 32, 33, 2000, 3500])
+@pytest.mark.parametrize("length", [0, 33, 3500])
 def test_an_audit_response_of_another_length(kind: Kind, length: int):
     pair = audited(kind)
     assert_refused(pair.cheat(lambda p: (p + bytes(3500))[:length]), Reason.FORM)
@@ -398,7 +398,7 @@ def test_a_resignation_over_another_statement():
 
 def test_a_resignation_where_there_is_no_place_for_it():
     """After the deciding round's first AU1, and instead of RESULT_SIGN."""
-    for kind in (Kind.AU2, Kind.AU3, Kind.AU4, Kind.RESULT_SIGN):
+    for kind in (Kind.AU2, Kind.AU4, Kind.RESULT_SIGN):
         assert_refused(audited(kind).cheat(lambda _: bytes(64), Kind.RESIGN), Reason.FORM)
 
 
