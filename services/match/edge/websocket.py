@@ -3,6 +3,7 @@
 import asyncio
 import re
 import secrets
+import socket
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -69,6 +70,8 @@ async def serve_websocket(address: str, porter: Porter, gate: Gate, limits: Door
         max_frame_size=_HARD_FRAME_LIMIT,
         read_buffer_init_size=_READ_BUFFER_BYTES,
     )
+    for listening in server.sockets:  # inherited by every connection: what is unread must not hide in the kernel
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.most_unsent_bytes)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
