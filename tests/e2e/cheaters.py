@@ -7,6 +7,7 @@ that the deal holds what the lie needs. Everything between them is real: relay, 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import itertools
 from collections import defaultdict
@@ -30,7 +31,7 @@ from koikoi_sdk.client.session import MatchEnd, Session
 from koikoi_sdk.client.transport import Connection, Transport, open_transport
 from koikoi_sdk.poker import DeviceKey, coin, deal_id, digest
 from koikoi_sdk.poker.transcript import permutation
-from koikoi_sdk.table import Choice, Contract, Kind, Outgoing, Random, Reason, Seat, Step, View, parse_contract
+from koikoi_sdk.table import Choice, Contract, Kind, Outgoing, Random, Reason, Seat, Step, View, Wait, parse_contract
 from koikoi_sdk.table.errors import TransportError
 from koikoi_sdk.table.state import State
 
@@ -167,7 +168,12 @@ class Cheater(Seat):
         self.said: defaultdict[Kind, list[bytes]] = defaultdict(list)
         self.sent: list[bytes] = []
         self.received: list[bytes] = []
+        self.is_mute = False
         self._seen = 0
+
+    @property
+    def step(self) -> Step:
+        return Wait() if self.is_mute else super().step
 
     @property
     def ready(self) -> Outgoing:
@@ -194,10 +200,8 @@ class Cheater(Seat):
         """Replace the message that is ready; what it says counts for this seat too."""
         assert self.lie is not None
         self.told = self._state.outbox = self.lie.deviate(self, self.ready)
-        try:
+        with contextlib.suppress(TransportError, AssertionError):  # it does not open, or there is no channel yet
             self._state.head = opened(self, self.told).next_head()
-        except (TransportError, AssertionError):
-            pass  # it does not open, or there is no channel yet
 
     def _proceed(self) -> Step:
         if self.lie is not None:

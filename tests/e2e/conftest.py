@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.cheaters import Opponents
+from tools.bots import signed_in_bot
 from tools.plan import free_ports
 from tools.stack import Stack
 
@@ -24,3 +26,25 @@ def stack() -> Iterator[Stack]:
     finally:
         asyncio.run(stack.close())
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def opponents(stack: Stack) -> list[Opponents]:
+    """Pairs of signed-in devices; the first of each has the smaller key.
+
+    Three, so that no account opens more rooms in a minute than it may.
+    """
+
+    async def sign_in(number: int) -> Opponents:
+        found = []
+        for name in ("tsuru", "kame"):
+            directory = stack.directory / "players" / f"{name}-{number}"
+            async with signed_in_bot(stack.plan, directory, f"{name}-{number}") as bot:
+                found.append((bot.account.key.public, directory))
+        (_, first), (_, second) = sorted(found)
+        return Opponents(stack.plan, (first, second))
+
+    async def sign_all_in() -> list[Opponents]:
+        return [await sign_in(number) for number in range(3)]
+
+    return asyncio.run(sign_all_in())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from koikoi_sdk.client.players import Resign
 from koikoi_sdk.poker import DeviceKey
-from koikoi_sdk.poker.layout import DECK_SIZE, HANDS, S1_SIZE
+from koikoi_sdk.poker.layout import HANDS, S1_SIZE
 from koikoi_sdk.poker.statement import Statement as Shuffled
 from koikoi_sdk.poker.transcript import point, proof_context
 from koikoi_sdk.rules import start, variant
@@ -258,26 +258,59 @@ LIES: tuple[Lie, ...] = (
     Lie("S2: a card twice", Kind.S2, shuffle(duplicated), R.PROOF, is_dealer=False),
     Lie("S2: half of the deck marked", Kind.S2, shuffle(marked), R.PROOF, is_dealer=False),
     Lie(
-        "S2: the dealer's own shuffle given back", Kind.S2,
-        knows(lambda seat, p: put(p, 32, b"".join(seat._table.deal.state.dealer_deck))), R.PROOF, is_dealer=False,
+        "S2: the dealer's own shuffle given back",
+        Kind.S2,
+        knows(lambda seat, p: put(p, 32, b"".join(seat._table.deal.state.dealer_deck))),
+        R.PROOF,
+        is_dealer=False,
     ),
-    Lie("S2: tokens of two cards exchanged", Kind.S2, says(lambda p: swap(p, S1_SIZE, S1_SIZE + 32)), R.PROOF, is_dealer=False),
+    Lie(
+        "S2: tokens of two cards exchanged",
+        Kind.S2,
+        says(lambda p: swap(p, S1_SIZE, S1_SIZE + 32)),
+        R.PROOF,
+        is_dealer=False,
+    ),
     # Deal and claims
     Lie("S3: tokens of two cards exchanged", Kind.S3, says(lambda p: swap(p, 0, 32)), R.PROOF),
     Lie(
-        "S3: a card of the own hand shown as the field's", Kind.S3,
-        knows(lambda seat, p: put(p, 320, bytes([seat._table.deal.hand[0]]))), R.PROOF,
+        "S3: a card of the own hand shown as the field's",
+        Kind.S3,
+        knows(lambda seat, p: put(p, 320, bytes([seat._table.deal.hand[0]]))),
+        R.PROOF,
     ),
     Lie("S3: a card that does not exist", Kind.S3, says(lambda p: put(p, 320, b"\x30")), R.CARD),
     Lie("S3: a claim of nothing", Kind.S3, knows(claim_of_nothing), R.DECISION),
     Lie("S4: a claim of nothing", Kind.S4, knows(claim_of_nothing), R.DECISION, is_dealer=False),
     Lie("S4: a good deal called void", Kind.S4, says(lambda p: b"\1"), R.DECISION, is_dealer=False),
-    Lie("the dealer hides four of a month", Kind.S3, silent, R.DECISION, wish=has_teshi, cheater=MonthsFirst, honest=GoesOn),
     Lie(
-        "the other hides four of a month", Kind.S4, silent, R.DECISION, is_dealer=False, wish=other_has_teshi,
-        cheater=MonthsFirst, honest=GoesOn,
+        "the dealer hides four of a month",
+        Kind.S3,
+        silent,
+        R.DECISION,
+        wish=has_teshi,
+        cheater=MonthsFirst,
+        honest=GoesOn,
     ),
-    Lie("the dealer hides four pairs", Kind.S3, silent, R.DECISION, wish=has_hidden_kuttsuki, cheater=MonthsFirst, honest=GoesOn),
+    Lie(
+        "the other hides four of a month",
+        Kind.S4,
+        silent,
+        R.DECISION,
+        is_dealer=False,
+        wish=other_has_teshi,
+        cheater=MonthsFirst,
+        honest=GoesOn,
+    ),
+    Lie(
+        "the dealer hides four pairs",
+        Kind.S3,
+        silent,
+        R.DECISION,
+        wish=has_hidden_kuttsuki,
+        cheater=MonthsFirst,
+        honest=GoesOn,
+    ),
     # Turns
     Lie("T1: another card than dealt", Kind.T1, knows(own_other_card), R.PROOF),
     Lie("T1: another place of the hand", Kind.T1, says(lambda p: put(p, 0, bytes([(p[0] + 1) % 8]))), R.PROOF),
@@ -289,15 +322,32 @@ LIES: tuple[Lie, ...] = (
     Lie("T1: an illegal capture", Kind.T1, says(lambda p: wrong_month(p, 1, 66)), R.CAPTURE),
     Lie("T2: the token of another card", Kind.T2, knows(other_token), R.PROOF, is_dealer=False),
     Lie("T2: the identity as a token", Kind.T2, says(lambda p: put(p, 0, NOTHING)), R.FORM, is_dealer=False),
-    Lie("T2: a replayed token", Kind.T2, knows(lambda seat, p: earlier(seat, Kind.T2)), R.PROOF, is_dealer=False, count=2),
+    Lie(
+        "T2: a replayed token",
+        Kind.T2,
+        knows(lambda seat, p: earlier(seat, Kind.T2)),
+        R.PROOF,
+        is_dealer=False,
+        count=2,
+    ),
     Lie("T3: a card of the hand as turned", Kind.T3, knows(hand_instead), R.PROOF),
     Lie("T3: a card on the table as turned", Kind.T3, knows(seen_instead), R.POSITION),
     Lie("T3: a forged proof", Kind.T3, says(lambda p: flipped(p, 1)), R.PROOF),
     Lie("T3: an illegal capture", Kind.T3, says(lambda p: wrong_month(p, 0, 65)), R.CAPTURE),
-    Lie("T3: a decision that is not due", Kind.T3, says(lambda p: put(p, 66, b"\1")), R.DECISION, when=lambda p: not p[66]),
     Lie(
-        "T3: no decision where one is due", Kind.T3, says(lambda p: put(p, 66, b"\0")), R.DECISION,
-        when=lambda p: bool(p[66]), wish=dealer_decides,
+        "T3: a decision that is not due",
+        Kind.T3,
+        says(lambda p: put(p, 66, b"\1")),
+        R.DECISION,
+        when=lambda p: not p[66],
+    ),
+    Lie(
+        "T3: no decision where one is due",
+        Kind.T3,
+        says(lambda p: put(p, 66, b"\0")),
+        R.DECISION,
+        when=lambda p: bool(p[66]),
+        wish=dealer_decides,
     ),
     # Envelopes
     Lie("another history", Kind.T1, lambda s, m: forge(s, m, head=b"h" * 32), R.CHAIN),
@@ -311,23 +361,55 @@ LIES: tuple[Lie, ...] = (
     Lie("noise", Kind.T1, seals(653), R.UNREADABLE),
     Lie("noise of another size", Kind.T1, seals(9357), R.UNREADABLE),
     Lie("an old envelope again", Kind.T1, lambda s, m: Outgoing(m.counter, m.phase, s.sent[-1]), R.UNREADABLE),
-    Lie("the other's envelope given back", Kind.T1, lambda s, m: Outgoing(m.counter, m.phase, s.received[-1]), R.UNREADABLE),
+    Lie(
+        "the other's envelope given back",
+        Kind.T1,
+        lambda s, m: Outgoing(m.counter, m.phase, s.received[-1]),
+        R.UNREADABLE,
+    ),
     # Audit: the dealer's hand yaku ends the round at once
-    Lie("the dealer's audit of another result", Kind.AU1, says(lambda p: put(p, 32, NOTHING)), R.RESULT, wish=has_teshi),
-    Lie("the other's audit of another result", Kind.AU2, says(lambda p: put(p, 64, NOTHING)), R.RESULT, is_dealer=False, wish=has_teshi),
-    Lie("the audit refused: the next round instead", Kind.AU1, lambda s, m: forge(s, m, lambda p: b"", Kind.NEXT), R.FORM, wish=has_teshi),
-    Lie("the audit's answer refused", Kind.AU4, lambda s, m: forge(s, m, lambda p: b"", Kind.NEXT), R.FORM, is_dealer=False, wish=has_teshi),
+    Lie(
+        "the dealer's audit of another result", Kind.AU1, says(lambda p: put(p, 32, NOTHING)), R.RESULT, wish=has_teshi
+    ),
+    Lie(
+        "the other's audit of another result",
+        Kind.AU2,
+        says(lambda p: put(p, 64, NOTHING)),
+        R.RESULT,
+        is_dealer=False,
+        wish=has_teshi,
+    ),
+    Lie(
+        "the audit refused: the next round instead",
+        Kind.AU1,
+        lambda s, m: forge(s, m, lambda p: b"", Kind.NEXT),
+        R.FORM,
+        wish=has_teshi,
+    ),
+    Lie(
+        "the audit's answer refused",
+        Kind.AU4,
+        lambda s, m: forge(s, m, lambda p: b"", Kind.NEXT),
+        R.FORM,
+        is_dealer=False,
+        wish=has_teshi,
+    ),
     Lie("an audit answer that is wrong", Kind.AU3, says(lambda p: flipped(p, len(p) - 1)), R.AUDIT, wish=has_teshi),
     Lie("an audit answer that is short", Kind.AU4, says(lambda p: p[:-1]), R.FORM, is_dealer=False, wish=has_teshi),
     Lie("an audit commitment to nothing", Kind.AU1, commitment_of_nothing, R.AUDIT, wish=has_teshi),
-    Lie("audits begun anew without end", Kind.AU1, as_is, R.ATTEMPTS, wish=has_teshi, count=4, before=restarts_for_ever),
+    Lie(
+        "audits begun anew without end", Kind.AU1, as_is, R.ATTEMPTS, wish=has_teshi, count=4, before=restarts_for_ever
+    ),
     # The end
     Lie("a resignation that wins", Kind.RESIGN, knows(wins_by_resigning), R.RESULT, cheater=Resigning),
     Lie(
-        "a result signed with noise", Kind.RESULT_SIGN, says(lambda p: noise(64)), R.RESULT, is_dealer=False,
+        "a result signed with noise",
+        Kind.RESULT_SIGN,
+        says(lambda p: noise(64)),
+        R.RESULT,
+        is_dealer=False,
         rules=("boardgameland", 3),
         wish=lambda cards: dealer_decides(cards, "boardgameland"),  # who loses the last round signs first
     ),
-)  # fmt: skip
+)
 assert len({lie.name for lie in LIES}) == len(LIES)
-assert DECK_SIZE == 48 * 32

@@ -6,60 +6,31 @@ away nothing that was not due; the relay records the dispute; the ranking takes 
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Iterator
 
-import grpc
 import pytest
-from google.rpc import error_details_pb2
-from grpc_status import rpc_status
 from koikoi.match.v1 import match_service_pb2 as match_pb
-from koikoi.ranking.v1 import ranking_service_pb2 as ranking_pb
-from koikoi.ranking.v1 import ranking_service_pb2_grpc
 from koikoi_sdk.client.session import MatchEnd
 from koikoi_sdk.poker import group
 from koikoi_sdk.poker.layout import HANDS, PILE, S1_SIZE, SECOND_TOKENS
 from koikoi_sdk.poker.statement import Layer
-from koikoi_sdk.table import Ending, Kind, Reason, Statement
+from koikoi_sdk.table import Kind, Reason
 from koikoi_sdk.table.envelope import Signed
 
 from tests.e2e.cheaters import Affair, Lie, Opponents, play, refusal_of
 from tests.e2e.lies import LIES
-from tools.bots import signed_in_bot
+from tests.e2e.verdicts import claimed, leaderboard, record, refused, results
 from tools.stack import Stack
 
 pytestmark = pytest.mark.xdist_group("e2e-cheating")
-
-PAIRS = 3
-"""So many, that no account opens more rooms in a minute than it may."""
-
-
-@pytest.fixture(scope="session")
-def opponents(stack: Stack) -> list[Opponents]:
-    """Pairs of signed-in devices; the first of each has the smaller key."""
-
-    async def sign_in(number: int) -> Opponents:
-        found = []
-        for name in ("honest", "cheater"):
-            directory = stack.directory / "players" / f"{name}-{number}"
-            async with signed_in_bot(stack.plan, directory, f"{name}-{number}") as bot:
-                found.append((bot.account.key.public, directory))
-        return Opponents(stack.plan, tuple(directory for _, directory in sorted(found)))
-
-    async def sign_all_in() -> list[Opponents]:
-        return [await sign_in(number) for number in range(PAIRS)]
-
-    return asyncio.run(sign_all_in())
 
 
 @pytest.mark.parametrize(("number", "lie"), list(enumerate(LIES)), ids=[lie.name for lie in LIES])
 async def test_a_lie_is_refused_and_gains_nothing(stack: Stack, opponents: list[Opponents], number: int, lie: Lie):
     urls = stack.plan.websocket_url, stack.plan.grpc_url
     before = await leaderboard(stack)
-    affair = await play(
-        opponents[number % PAIRS], lie, (urls[number % 2], urls[number // 2 % 2]), host=number // PAIRS % 2
-    )
+    pair = opponents[number % len(opponents)]
+    affair = await play(pair, lie, (urls[number % 2], urls[number // 2 % 2]), host=number // len(opponents) % 2)
     assert affair.cheater.told is not None, "the lie was never told"
     if lie.reason is Reason.UNREADABLE:
         assert affair.honest_end == MatchEnd(match_pb.OUTCOME_DISPUTED, None, None)
@@ -148,58 +119,7 @@ def _tokens_of(said: list[Signed]) -> set[bytes]:
     return {part[at : at + 32] for part in parts for at in range(0, len(part), 32)}
 
 
-# Relay and ranking
-
-
-async def record(stack: Stack, match_id: str) -> str:
-    """Wait for the relay's row of a match: outcome, seat charged, reason."""
-    statement = f"SELECT outcome, seat, dispute_reason FROM match.ended_match WHERE match_id = '{match_id}'"
-    async with asyncio.timeout(30):
-        while not (row := await asyncio.to_thread(stack.postgres.execute, statement)):
-            await asyncio.sleep(0.1)
-    return row.strip()
-
-
-async def leaderboard(stack: Stack) -> ranking_pb.GetLeaderboardResponse:
-    async with grpc.aio.insecure_channel(stack.plan.addresses["KOIKOI_RANKING_GRPC_ADDRESS"]) as channel:
-        stub = ranking_service_pb2_grpc.RankingServiceStub(channel)
-        return await stub.GetLeaderboard(ranking_pb.GetLeaderboardRequest(page_size=200))
-
-
-async def refused(
-    stack: Stack, contract: str, statement: bytes, signatures: list[bytes], address: str
-) -> tuple[str, str]:
-    """Hand a result in; returns the reason of the refusal and the seat it names."""
-    request = ranking_pb.SubmitResultRequest(contract=contract, statement=statement, signatures=signatures)
-    async with grpc.aio.insecure_channel(stack.plan.addresses["KOIKOI_RANKING_GRPC_ADDRESS"]) as channel:
-        stub = ranking_service_pb2_grpc.RankingServiceStub(channel)
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await stub.SubmitResult(request, metadata=[("x-forwarded-for", address)])
-    return reason_of(caught.value)
-
-
-def reason_of(error: grpc.aio.AioRpcError) -> tuple[str, str]:
-    status = rpc_status.from_call(error)
-    assert status is not None, error
-    info = error_details_pb2.ErrorInfo()
-    assert any(detail.Unpack(info) for detail in status.details), status
-    return info.reason, info.metadata.get("seat", "")
-
-
-def claimed(affair: Affair) -> Statement:
-    """What the match came to or, before its end, that the honest seat gave it up."""
-    if (signed := affair.cheater._state.statement) is not None:
-        return signed
-    state, channel = affair.cheater._state, affair.cheater._state.channel
-    return Statement(
-        contract_hash=affair.cheater.contract.hash,
-        session_id=channel.session_id if channel else bytes(32),
-        ending=Ending.RESIGNED,
-        winner=affair.cheater.seat,
-        points=affair.cheater._table.points,
-        rounds=state.results,
-        head=state.head.ljust(32, b"\0"),
-    )
+# The ranking
 
 
 async def assert_nothing_rated(stack: Stack, affair: Affair, number: int) -> None:
@@ -209,14 +129,4 @@ async def assert_nothing_rated(stack: Stack, affair: Affair, number: int) -> Non
     address = f"10.1.0.{number}"
     answer = await refused(stack, affair.contract.token, statement, [own, own], address)
     assert answer == ("SIGNATURE_INVALID", str(1 - affair.cheater.seat))
-    rows = f"SELECT count(*) FROM ranking.result WHERE match_id = '{affair.contract.match_id}'"
-    assert (await asyncio.to_thread(stack.postgres.execute, rows)).strip() == "0"
-
-
-@pytest.fixture(autouse=True)
-def _tidy(stack: Stack) -> Iterator[None]:
-    yield
-    for service in ("match", "ranking", "lobby"):
-        text = stack.log(service).read_text(errors="replace")
-        assert "Traceback" not in text, f"{service} wrote a traceback"
-        assert '"level":"error"' not in text.replace(" ", "")
+    assert await results(stack, affair.contract.match_id) == 0
