@@ -130,14 +130,23 @@ class Session:
 
     async def _take_close(self, closed: RelayClosed) -> None:
         """Come back after a while, unless the relay will not have this seat any more."""
-        is_mute = closed.reason == "MATCH_CLOSED"  # the outcome was lost on the way; a closed match tells it again
-        if closed.is_retryable or (is_mute and self._backoff.failures < _MAX_REFUSALS):
+        if self._may_come_back(closed):
             self._lament(closed)
             await asyncio.sleep(self._backoff.next_delay_s(closed.retry_after_s))
         elif self._seat.result is not None:  # nothing more to gain: both signatures are here
             self._end = MatchEnd(match.OUTCOME_UNSPECIFIED, None, self._seat.result)
         else:
             raise closed
+
+    def _may_come_back(self, closed: RelayClosed) -> bool:
+        """Tell whether another try may do better; two of the final reasons may only be the fruit of bad timing.
+
+        A closed match tells its outcome again. A resignation whose envelope was not taken is no resignation yet.
+        """
+        is_bad_timing = closed.reason == "MATCH_CLOSED" or (
+            closed.reason == "FRAME_INVALID" and self._seat.has_resigned
+        )
+        return closed.is_retryable or (is_bad_timing and self._backoff.failures < _MAX_REFUSALS)
 
     def _limit_patience(self) -> None:
         """Wait for the relay's last word only for a while once there is nothing more to gain."""
@@ -222,10 +231,6 @@ class Session:
         self._backoff.reset()
         if acknowledged > self._acknowledged:
             self._acknowledged = acknowledged
-            step = self._seat.step
-            is_resignation = isinstance(step, Send) and self._seat.has_resigned
-            if is_resignation and not self._is_settled:
-                await connection.send(match.ClientFrame(close=match.Close(outcome=match.OUTCOME_RESIGNED)))
             await self._close_if_settled(connection)
 
     async def _take_envelope(self, connection: Connection, envelope: envelope_pb2.Envelope) -> None:
@@ -272,6 +277,8 @@ class Session:
             message = step.message
             envelope = envelope_pb2.Envelope(counter=message.counter, phase=int(message.phase), sealed=message.envelope)
             await connection.send(match.ClientFrame(envelope=envelope))
+            if self._seat.has_resigned:  # said at once, so that it is noted before the answer
+                await connection.send(match.ClientFrame(close=match.Close(outcome=match.OUTCOME_RESIGNED)))
         await self._close_if_settled(connection)
 
     async def _close_if_settled(self, connection: Connection) -> None:
