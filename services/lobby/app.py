@@ -60,11 +60,7 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
             clock=clock,
             count=lambda event: events.labels(event).inc(),
         )
-        revocations = Revocations(_connect(stack, settings.revocations_redis_url or settings.redis_url), clock)
-        with suppress(RedisError, TimeoutError):  # a stream that cannot be read yet delays, it does not stop
-            async with asyncio.timeout(_START_LIMIT_S):
-                await revocations.read_on()
-        _start(stack, revocations.follow())
+        revocations = await _follow_revocations(stack, settings, clock)
         _start(stack, _sweep(Sweeper(rooms, index, clock), index, settings.sweep_period_s))
         health = Health({"redis": lambda: cast("Awaitable[object]", client.ping())})
         handlers = LobbyHandlers(lobby, keys, revocations.is_revoked)
@@ -87,6 +83,16 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
 
 async def migrate(_environ: Mapping[str, str]) -> None:
     """Do nothing: lobby keeps all it has in Redis. The command exists so that every service is deployed alike."""
+
+
+async def _follow_revocations(stack: AsyncExitStack, settings: Settings, clock: Clock) -> Revocations:
+    """Know the devices that were signed out before the first call; a stream that cannot be read yet only delays."""
+    revocations = Revocations(_connect(stack, settings.revocations_redis_url or settings.redis_url), clock)
+    with suppress(RedisError, TimeoutError):
+        async with asyncio.timeout(_START_LIMIT_S):
+            await revocations.read_on()
+    _start(stack, revocations.follow())
+    return revocations
 
 
 async def _sweep(sweeper: Sweeper, index: RedisIndex, period_s: float) -> None:
