@@ -27,7 +27,7 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_UNSPECIFIED: _Reason.ValueType  # 0
     """Is never sent."""
     REASON_DEVICE_KEY_INVALID: _Reason.ValueType  # 1
-    """The device key is not 32 bytes, not canonical or of small order."""
+    """The device key is not 32 bytes, not canonical or not of the prime-order group; create a new device key."""
     REASON_DEVICE_KEY_TAKEN: _Reason.ValueType  # 2
     """The device key belongs to another account; create a new device key."""
     REASON_CHALLENGE_INVALID: _Reason.ValueType  # 3
@@ -41,13 +41,13 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_REFRESH_TOKEN_INVALID: _Reason.ValueType  # 6
     """The refresh token is unknown, expired or revoked; sign in again."""
     REASON_REFRESH_TOKEN_REUSED: _Reason.ValueType  # 7
-    """An old refresh token was shown again; the whole session was revoked."""
+    """An old refresh token was shown again, so the whole session was ended; sign in again."""
     REASON_IDENTITY_PROVIDER_UNAVAILABLE: _Reason.ValueType  # 8
     """The identity provider's keys cannot be read now; try again later."""
     REASON_DISPLAY_NAME_INVALID: _Reason.ValueType  # 9
-    """The display name breaks a rule (1-20 graphemes, NFKC, no invisible or control characters)."""
+    """The display name breaks a rule (1-20 graphemes, NFKC, no invisible or control characters); metadata names the rule."""
     REASON_AVATAR_INVALID: _Reason.ValueType  # 10
-    """The avatar is not one of the built-in ones nor a picture on the provider's known host."""
+    """The avatar is neither a built-in one nor a picture on the provider's known host; metadata lists what is allowed."""
     REASON_FIELD_INVALID: _Reason.ValueType  # 11
     """A field is missing or out of range; metadata names field and limit."""
     REASON_RATE_LIMITED: _Reason.ValueType  # 12
@@ -65,7 +65,7 @@ class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
 REASON_UNSPECIFIED: Reason.ValueType  # 0
 """Is never sent."""
 REASON_DEVICE_KEY_INVALID: Reason.ValueType  # 1
-"""The device key is not 32 bytes, not canonical or of small order."""
+"""The device key is not 32 bytes, not canonical or not of the prime-order group; create a new device key."""
 REASON_DEVICE_KEY_TAKEN: Reason.ValueType  # 2
 """The device key belongs to another account; create a new device key."""
 REASON_CHALLENGE_INVALID: Reason.ValueType  # 3
@@ -79,13 +79,13 @@ REASON_SIGNATURE_INVALID: Reason.ValueType  # 5
 REASON_REFRESH_TOKEN_INVALID: Reason.ValueType  # 6
 """The refresh token is unknown, expired or revoked; sign in again."""
 REASON_REFRESH_TOKEN_REUSED: Reason.ValueType  # 7
-"""An old refresh token was shown again; the whole session was revoked."""
+"""An old refresh token was shown again, so the whole session was ended; sign in again."""
 REASON_IDENTITY_PROVIDER_UNAVAILABLE: Reason.ValueType  # 8
 """The identity provider's keys cannot be read now; try again later."""
 REASON_DISPLAY_NAME_INVALID: Reason.ValueType  # 9
-"""The display name breaks a rule (1-20 graphemes, NFKC, no invisible or control characters)."""
+"""The display name breaks a rule (1-20 graphemes, NFKC, no invisible or control characters); metadata names the rule."""
 REASON_AVATAR_INVALID: Reason.ValueType  # 10
-"""The avatar is not one of the built-in ones nor a picture on the provider's known host."""
+"""The avatar is neither a built-in one nor a picture on the provider's known host; metadata lists what is allowed."""
 REASON_FIELD_INVALID: Reason.ValueType  # 11
 """A field is missing or out of range; metadata names field and limit."""
 REASON_RATE_LIMITED: Reason.ValueType  # 12

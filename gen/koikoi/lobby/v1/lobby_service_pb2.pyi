@@ -35,17 +35,17 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     and limit.
     """
     REASON_PASSWORD_INVALID: _Reason.ValueType  # 3
-    """The password is longer than 64 characters or empty where one is asked for."""
+    """The password is longer than 64 characters, or empty where the room asks for one."""
     REASON_ROOM_NOT_FOUND: _Reason.ValueType  # 4
-    """No open room has this code; it may have expired or be full."""
+    """No open room has this code: it may be mistyped, expired, closed or full. Ask the host."""
     REASON_ROOM_FULL: _Reason.ValueType  # 5
-    """The second seat was taken by somebody else a moment ago."""
+    """The second seat was taken by somebody else a moment ago; choose another room."""
     REASON_OWN_ROOM: _Reason.ValueType  # 6
-    """The caller is the host of this room and cannot take the other seat."""
+    """The caller is the host of this room and cannot take the other seat; wait for somebody else."""
     REASON_SAME_DEVICE_KEY: _Reason.ValueType  # 7
-    """Both seats would have the same device key."""
+    """Both seats would have the same device key; join from another device."""
     REASON_PASSWORD_WRONG: _Reason.ValueType  # 8
-    """The password is wrong."""
+    """The password is wrong; ask the host."""
     REASON_PASSWORD_TRIES: _Reason.ValueType  # 9
     """Too many wrong passwords for this room; wait for the retry delay."""
     REASON_ALREADY_IN_ROOM: _Reason.ValueType  # 10
@@ -55,7 +55,9 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_BUSY: _Reason.ValueType  # 12
     """The service is busy; wait for the retry delay."""
     REASON_ACCESS_TOKEN_INVALID: _Reason.ValueType  # 13
-    """The access token is missing, expired or not valid here, or its device was signed out."""
+    """The access token is missing, expired or not valid here (refresh the session), or its device was signed out (sign in
+    again).
+    """
     REASON_REQUEST_ID_REUSED: _Reason.ValueType  # 14
     """The same request_id was used before with other content; take a new one."""
     REASON_KEYS_UNAVAILABLE: _Reason.ValueType  # 15
@@ -75,17 +77,17 @@ REASON_RULES_INVALID: Reason.ValueType  # 2
 and limit.
 """
 REASON_PASSWORD_INVALID: Reason.ValueType  # 3
-"""The password is longer than 64 characters or empty where one is asked for."""
+"""The password is longer than 64 characters, or empty where the room asks for one."""
 REASON_ROOM_NOT_FOUND: Reason.ValueType  # 4
-"""No open room has this code; it may have expired or be full."""
+"""No open room has this code: it may be mistyped, expired, closed or full. Ask the host."""
 REASON_ROOM_FULL: Reason.ValueType  # 5
-"""The second seat was taken by somebody else a moment ago."""
+"""The second seat was taken by somebody else a moment ago; choose another room."""
 REASON_OWN_ROOM: Reason.ValueType  # 6
-"""The caller is the host of this room and cannot take the other seat."""
+"""The caller is the host of this room and cannot take the other seat; wait for somebody else."""
 REASON_SAME_DEVICE_KEY: Reason.ValueType  # 7
-"""Both seats would have the same device key."""
+"""Both seats would have the same device key; join from another device."""
 REASON_PASSWORD_WRONG: Reason.ValueType  # 8
-"""The password is wrong."""
+"""The password is wrong; ask the host."""
 REASON_PASSWORD_TRIES: Reason.ValueType  # 9
 """Too many wrong passwords for this room; wait for the retry delay."""
 REASON_ALREADY_IN_ROOM: Reason.ValueType  # 10
@@ -95,7 +97,9 @@ REASON_RATE_LIMITED: Reason.ValueType  # 11
 REASON_BUSY: Reason.ValueType  # 12
 """The service is busy; wait for the retry delay."""
 REASON_ACCESS_TOKEN_INVALID: Reason.ValueType  # 13
-"""The access token is missing, expired or not valid here, or its device was signed out."""
+"""The access token is missing, expired or not valid here (refresh the session), or its device was signed out (sign in
+again).
+"""
 REASON_REQUEST_ID_REUSED: Reason.ValueType  # 14
 """The same request_id was used before with other content; take a new one."""
 REASON_KEYS_UNAVAILABLE: Reason.ValueType  # 15

@@ -30,25 +30,25 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_UNSPECIFIED: _Reason.ValueType  # 0
     """Is never sent."""
     REASON_FRAME_INVALID: _Reason.ValueType  # 1
-    """A frame is malformed, too large, or not allowed now."""
+    """A frame is malformed, too large, or not allowed now: a fault of the client."""
     REASON_JOIN_TIMEOUT: _Reason.ValueType  # 2
-    """The first frame did not come within 5 seconds."""
+    """The first frame did not come within 5 seconds; connect again."""
     REASON_CONTRACT_INVALID: _Reason.ValueType  # 3
-    """The contract's signature, type, issuer, times or content is not valid here."""
+    """The contract's signature, type, issuer, times or content is not valid here; it may have expired (3 hours)."""
     REASON_JOIN_SIGNATURE_INVALID: _Reason.ValueType  # 4
-    """The signature over the challenge does not verify, or names a door this relay does not have."""
+    """The signature over this connection's challenge does not verify, or names a door that this relay does not have."""
     REASON_MATCH_UNKNOWN: _Reason.ValueType  # 5
-    """No state of this match exists and it may not be created any more."""
+    """No state of this match exists and it may not be created any more, 2 minutes after the contract; open a new room."""
     REASON_SUPERSEDED: _Reason.ValueType  # 6
-    """A newer connection of the same seat took over."""
+    """A newer connection of the same seat took over; leave the match to it."""
     REASON_NOT_YOUR_TURN: _Reason.ValueType  # 7
-    """The envelope's number is not the one this seat owes."""
+    """The envelope's number is not the one this seat owes; the refusal holds the number the relay expects."""
     REASON_ENVELOPE_CONFLICT: _Reason.ValueType  # 8
     """Another envelope is already stored under this number; resend stored bytes, never new ones."""
     REASON_ENVELOPE_INVALID: _Reason.ValueType  # 9
-    """The envelope's size or phase is not allowed here."""
+    """The envelope's size or phase is not allowed here: a fault of the client."""
     REASON_MATCH_CLOSED: _Reason.ValueType  # 10
-    """The match has ended; the outcome came before."""
+    """The match has ended; the outcome came before. Hand in the result if both devices signed one."""
     REASON_SLOW_CONSUMER: _Reason.ValueType  # 11
     """The connection read too slowly; connect again, everything durable is sent anew."""
     REASON_DRAINING: _Reason.ValueType  # 12
@@ -60,7 +60,7 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_RATE_LIMITED: _Reason.ValueType  # 14
     """Too many connections or handshakes; connect again after the retry delay."""
     REASON_RESULT_PROOF_INVALID: _Reason.ValueType  # 15
-    """The shown result signatures do not verify."""
+    """The shown result signatures do not verify under the contract's keys."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Says why the relay refused or closed; travels as ErrorInfo.reason and as the close reason, without the prefix."""
@@ -68,25 +68,25 @@ class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
 REASON_UNSPECIFIED: Reason.ValueType  # 0
 """Is never sent."""
 REASON_FRAME_INVALID: Reason.ValueType  # 1
-"""A frame is malformed, too large, or not allowed now."""
+"""A frame is malformed, too large, or not allowed now: a fault of the client."""
 REASON_JOIN_TIMEOUT: Reason.ValueType  # 2
-"""The first frame did not come within 5 seconds."""
+"""The first frame did not come within 5 seconds; connect again."""
 REASON_CONTRACT_INVALID: Reason.ValueType  # 3
-"""The contract's signature, type, issuer, times or content is not valid here."""
+"""The contract's signature, type, issuer, times or content is not valid here; it may have expired (3 hours)."""
 REASON_JOIN_SIGNATURE_INVALID: Reason.ValueType  # 4
-"""The signature over the challenge does not verify, or names a door this relay does not have."""
+"""The signature over this connection's challenge does not verify, or names a door that this relay does not have."""
 REASON_MATCH_UNKNOWN: Reason.ValueType  # 5
-"""No state of this match exists and it may not be created any more."""
+"""No state of this match exists and it may not be created any more, 2 minutes after the contract; open a new room."""
 REASON_SUPERSEDED: Reason.ValueType  # 6
-"""A newer connection of the same seat took over."""
+"""A newer connection of the same seat took over; leave the match to it."""
 REASON_NOT_YOUR_TURN: Reason.ValueType  # 7
-"""The envelope's number is not the one this seat owes."""
+"""The envelope's number is not the one this seat owes; the refusal holds the number the relay expects."""
 REASON_ENVELOPE_CONFLICT: Reason.ValueType  # 8
 """Another envelope is already stored under this number; resend stored bytes, never new ones."""
 REASON_ENVELOPE_INVALID: Reason.ValueType  # 9
-"""The envelope's size or phase is not allowed here."""
+"""The envelope's size or phase is not allowed here: a fault of the client."""
 REASON_MATCH_CLOSED: Reason.ValueType  # 10
-"""The match has ended; the outcome came before."""
+"""The match has ended; the outcome came before. Hand in the result if both devices signed one."""
 REASON_SLOW_CONSUMER: Reason.ValueType  # 11
 """The connection read too slowly; connect again, everything durable is sent anew."""
 REASON_DRAINING: Reason.ValueType  # 12
@@ -98,7 +98,7 @@ and say your position.
 REASON_RATE_LIMITED: Reason.ValueType  # 14
 """Too many connections or handshakes; connect again after the retry delay."""
 REASON_RESULT_PROOF_INVALID: Reason.ValueType  # 15
-"""The shown result signatures do not verify."""
+"""The shown result signatures do not verify under the contract's keys."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 class _Outcome:

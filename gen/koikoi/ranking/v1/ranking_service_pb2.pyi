@@ -35,11 +35,11 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_CONTRACT_TOO_OLD: _Reason.ValueType  # 3
     """The contract was made more than 7 days ago."""
     REASON_STATEMENT_MALFORMED: _Reason.ValueType  # 4
-    """The statement is not in the fixed binary layout."""
+    """The statement is not in the fixed binary layout of docs/protocol.md section 18; metadata names the part."""
     REASON_CONTRACT_MISMATCH: _Reason.ValueType  # 5
     """The statement belongs to another contract."""
     REASON_STATEMENT_IMPOSSIBLE: _Reason.ValueType  # 6
-    """The statement's points, rounds, ending or winner cannot follow from the contract's rules."""
+    """The statement's points, rounds, ending or winner cannot follow from the contract's rules; metadata names the part."""
     REASON_SIGNATURE_INVALID: _Reason.ValueType  # 7
     """A signature does not verify under its seat's device key; metadata names the seat."""
     REASON_RESULT_CONFLICT: _Reason.ValueType  # 8
@@ -63,11 +63,11 @@ REASON_CONTRACT_INVALID: Reason.ValueType  # 2
 REASON_CONTRACT_TOO_OLD: Reason.ValueType  # 3
 """The contract was made more than 7 days ago."""
 REASON_STATEMENT_MALFORMED: Reason.ValueType  # 4
-"""The statement is not in the fixed binary layout."""
+"""The statement is not in the fixed binary layout of docs/protocol.md section 18; metadata names the part."""
 REASON_CONTRACT_MISMATCH: Reason.ValueType  # 5
 """The statement belongs to another contract."""
 REASON_STATEMENT_IMPOSSIBLE: Reason.ValueType  # 6
-"""The statement's points, rounds, ending or winner cannot follow from the contract's rules."""
+"""The statement's points, rounds, ending or winner cannot follow from the contract's rules; metadata names the part."""
 REASON_SIGNATURE_INVALID: Reason.ValueType  # 7
 """A signature does not verify under its seat's device key; metadata names the seat."""
 REASON_RESULT_CONFLICT: Reason.ValueType  # 8
