@@ -28,8 +28,8 @@ if _version_not_supported:
 class AuthServiceStub:
     """Signs players in and issues the access tokens that every other service checks offline.
 
-    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. What every
-    reason means and what to do about it: docs/errors.md.
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. Any method
+    may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
     """
 
     def __init__(self, channel):
@@ -78,8 +78,8 @@ class AuthServiceStub:
 class AuthServiceServicer:
     """Signs players in and issues the access tokens that every other service checks offline.
 
-    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. What every
-    reason means and what to do about it: docs/errors.md.
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. Any method
+    may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
     """
 
     def BeginSignIn(self, request, context):
@@ -206,8 +206,8 @@ def add_AuthServiceServicer_to_server(servicer, server):
 class AuthService:
     """Signs players in and issues the access tokens that every other service checks offline.
 
-    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. What every
-    reason means and what to do about it: docs/errors.md.
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. Any method
+    may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
     """
 
     @staticmethod

@@ -29,8 +29,8 @@ GRPC_VERSION: str
 class AuthServiceStub:
     """Signs players in and issues the access tokens that every other service checks offline.
 
-    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. What every
-    reason means and what to do about it: docs/errors.md.
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. Any method
+    may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
     """
 
     @_typing.overload
@@ -89,8 +89,8 @@ class AuthServiceStub:
 class AuthServiceAsyncStub(AuthServiceStub):
     """Signs players in and issues the access tokens that every other service checks offline.
 
-    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. What every
-    reason means and what to do about it: docs/errors.md.
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. Any method
+    may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -145,8 +145,8 @@ class AuthServiceAsyncStub(AuthServiceStub):
 class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
     """Signs players in and issues the access tokens that every other service checks offline.
 
-    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. What every
-    reason means and what to do about it: docs/errors.md.
+    A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one. Any method
+    may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
     """
 
     @_abc_1.abstractmethod

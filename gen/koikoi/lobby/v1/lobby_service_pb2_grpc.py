@@ -29,8 +29,8 @@ class LobbyServiceStub:
     """Opens rooms, seats two players and signs the match contract.
 
     A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
-    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. What every reason means and what to do about it:
-    docs/errors.md.
+    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. Any method may fail with UNAVAILABLE
+    (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
     """
 
     def __init__(self, channel):
@@ -80,8 +80,8 @@ class LobbyServiceServicer:
     """Opens rooms, seats two players and signs the match contract.
 
     A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
-    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. What every reason means and what to do about it:
-    docs/errors.md.
+    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. Any method may fail with UNAVAILABLE
+    (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
     """
 
     def CreateRoom(self, request, context):
@@ -204,8 +204,8 @@ class LobbyService:
     """Opens rooms, seats two players and signs the match contract.
 
     A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
-    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. What every reason means and what to do about it:
-    docs/errors.md.
+    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. Any method may fail with UNAVAILABLE
+    (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
     """
 
     @staticmethod

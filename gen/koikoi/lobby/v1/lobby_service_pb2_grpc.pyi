@@ -30,8 +30,8 @@ class LobbyServiceStub:
     """Opens rooms, seats two players and signs the match contract.
 
     A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
-    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. What every reason means and what to do about it:
-    docs/errors.md.
+    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. Any method may fail with UNAVAILABLE
+    (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
     """
 
     @_typing.overload
@@ -86,8 +86,8 @@ class LobbyServiceAsyncStub(LobbyServiceStub):
     """Opens rooms, seats two players and signs the match contract.
 
     A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
-    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. What every reason means and what to do about it:
-    docs/errors.md.
+    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. Any method may fail with UNAVAILABLE
+    (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -138,8 +138,8 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
     """Opens rooms, seats two players and signs the match contract.
 
     A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
-    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. What every reason means and what to do about it:
-    docs/errors.md.
+    UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. Any method may fail with UNAVAILABLE
+    (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
     """
 
     @_abc_1.abstractmethod

@@ -27,6 +27,9 @@ if _version_not_supported:
 
 class RankingServiceStub:
     """Accepts dual-signed results and keeps the leaderboard.
+
+    Any method may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it:
+    docs/errors.md.
     """
 
     def __init__(self, channel):
@@ -54,6 +57,9 @@ class RankingServiceStub:
 
 class RankingServiceServicer:
     """Accepts dual-signed results and keeps the leaderboard.
+
+    Any method may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it:
+    docs/errors.md.
     """
 
     def SubmitResult(self, request, context):
@@ -115,6 +121,9 @@ def add_RankingServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class RankingService:
     """Accepts dual-signed results and keeps the leaderboard.
+
+    Any method may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it:
+    docs/errors.md.
     """
 
     @staticmethod

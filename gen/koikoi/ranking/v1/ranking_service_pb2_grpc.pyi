@@ -27,7 +27,11 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class RankingServiceStub:
-    """Accepts dual-signed results and keeps the leaderboard."""
+    """Accepts dual-signed results and keeps the leaderboard.
+
+    Any method may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it:
+    docs/errors.md.
+    """
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -55,7 +59,11 @@ class RankingServiceStub:
 
 @_typing.type_check_only
 class RankingServiceAsyncStub(RankingServiceStub):
-    """Accepts dual-signed results and keeps the leaderboard."""
+    """Accepts dual-signed results and keeps the leaderboard.
+
+    Any method may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it:
+    docs/errors.md.
+    """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     SubmitResult: _aio.UnaryUnaryMultiCallable[_ranking_service_pb2.SubmitResultRequest, _ranking_service_pb2.SubmitResultResponse]  # type: ignore[assignment]
@@ -79,7 +87,11 @@ class RankingServiceAsyncStub(RankingServiceStub):
     """
 
 class RankingServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Accepts dual-signed results and keeps the leaderboard."""
+    """Accepts dual-signed results and keeps the leaderboard.
+
+    Any method may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it:
+    docs/errors.md.
+    """
 
     @_abc_1.abstractmethod
     def SubmitResult(
