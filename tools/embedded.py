@@ -100,7 +100,7 @@ class Postgres:
             "max_connections": "100", "shared_buffers": "32MB", "timezone": "UTC", "log_timezone": "UTC",
         }  # fmt: skip
         if not self._durable:
-            options |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_wal_size": "256MB"}
+            options |= {"fsync": "off", "full_page_writes": "off", "max_wal_size": "256MB"}
         arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         program: list[str | Path] = [self._binaries / "postgres", "-D", self._data, *arguments]
         # SIGQUIT: the immediate shutdown takes the server's own children and shared memory along.
