@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import itertools
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,11 +39,12 @@ from tests.unit.table.pair import Layout, has_four, is_plain, opened
 from tools.plan import Plan
 
 __all__ = [
-    "Affair", "Cheater", "Deviate", "Dice", "First", "Lie", "Opponents", "Resigning", "Tap", "is_plain_deal", "play",
+    "Affair", "Cheater", "Crooked", "Deviate", "Dice", "First", "Lie", "Opponents", "Resigning", "Tap",
+    "is_plain_deal", "play", "refusal_of",
 ]  # fmt: skip
 
 Wish = Callable[[Layout], bool]
-Deviate = Callable[["Cheater", Outgoing], Outgoing]
+Deviate = Callable[["Cheater", "Crooked", Outgoing], Outgoing]
 HOUSE = ("house", 6)
 _TRIES = 250
 
@@ -256,6 +257,46 @@ class _TappedConnection:
         frame = await self._behind.receive()
         self._tap.frames.append(("in", frame))
         return frame
+
+    async def close(self) -> None:
+        await self._behind.close()
+
+
+@dataclass
+class Crooked:
+    """A relay in league: what it delivers to this device is changed; each frame may become none or several."""
+
+    change: Callable[[match_pb.ServerFrame], list[match_pb.ServerFrame]]
+    _behind: Transport | None = None
+
+    def before(self, behind: Transport) -> Transport:
+        self._behind = behind
+        return self
+
+    @property
+    def door(self) -> str:
+        assert self._behind is not None
+        return self._behind.door
+
+    async def connect(self, match_id: str) -> Connection:
+        assert self._behind is not None
+        return _CrookedConnection(await self._behind.connect(match_id), self.change)
+
+
+class _CrookedConnection:
+    def __init__(
+        self, behind: Connection, change: Callable[[match_pb.ServerFrame], list[match_pb.ServerFrame]]
+    ) -> None:
+        self._behind, self._change = behind, change
+        self._waiting: deque[match_pb.ServerFrame] = deque()
+
+    async def receive(self) -> match_pb.ServerFrame:
+        while not self._waiting:
+            self._waiting.extend(self._change(await self._behind.receive()))
+        return self._waiting.popleft()
+
+    async def send(self, frame: match_pb.ClientFrame) -> None:
+        await self._behind.send(frame)
 
     async def close(self) -> None:
         await self._behind.close()

@@ -14,12 +14,11 @@ from koikoi_sdk.client.home import Home
 from koikoi_sdk.client.match import hand_in
 from koikoi_sdk.client.ranking import Ranking
 from koikoi_sdk.client.session import MatchEnd
-from koikoi_sdk.client.transport import Connection, Transport
 from koikoi_sdk.poker import verify
 from koikoi_sdk.table import Ending, Kind, Outgoing, Reason, SignedResult
 from koikoi_sdk.table.envelope import Signed
 
-from tests.e2e.cheaters import Affair, Cheater, Lie, Opponents, Resigning, play, refusal_of
+from tests.e2e.cheaters import Affair, Cheater, Crooked, Lie, Opponents, Resigning, play, refusal_of
 from tests.e2e.lies import LIES, noise, says
 from tests.e2e.verdicts import claimed, leaderboard, record, refused, results
 from tests.harness import running_app
@@ -100,59 +99,25 @@ async def test_noise_in_answer_to_a_resignation(stack: Stack, opponents: list[Op
 # With a relay in league
 
 
-class League:
-    """A relay that delivers a second envelope right after the first of that number."""
-
-    def __init__(self) -> None:
-        self.second: Outgoing | None = None
-        self._behind: Transport | None = None
-
-    def before(self, behind: Transport) -> Transport:
-        self._behind = behind
-        return self
-
-    @property
-    def door(self) -> str:
-        assert self._behind is not None
-        return self._behind.door
-
-    async def connect(self, match_id: str) -> Connection:
-        assert self._behind is not None
-        return _InLeague(await self._behind.connect(match_id), self)
-
-
-class _InLeague:
-    def __init__(self, behind: Connection, league: League) -> None:
-        self._behind, self._league = behind, league
-        self._waiting: list[match_pb.ServerFrame] = []
-
-    async def receive(self) -> match_pb.ServerFrame:
-        if self._waiting:
-            return self._waiting.pop()
-        frame, second = await self._behind.receive(), self._league.second
-        if second is not None and frame.WhichOneof("frame") == "envelope" and frame.envelope.counter == second.counter:
-            copy = match_pb.ServerFrame(envelope=frame.envelope)
-            copy.envelope.sealed = second.envelope
-            self._waiting.append(copy)
-        return frame
-
-    async def send(self, frame: match_pb.ClientFrame) -> None:
-        await self._behind.send(frame)
-
-    async def close(self) -> None:
-        await self._behind.close()
-
-
 async def test_two_nonces_for_one_audit_commitment(stack: Stack, opponents: list[Opponents]):
     """Two answers would disclose the key: the second question is equivocation and stays without an answer."""
-    league = League()
+    questions: list[Outgoing] = []
 
     def ask_twice(seat: Cheater, message: Outgoing) -> Outgoing:
-        league.second = forge(seat, message, lambda payload: put(payload, 32, b"n" * 32))
+        questions.append(forge(seat, message, lambda payload: put(payload, 32, b"n" * 32)))
         return message
 
+    def deliver_both(frame: match_pb.ServerFrame) -> list[match_pb.ServerFrame]:
+        if not questions or frame.WhichOneof("frame") != "envelope" or frame.envelope.counter != questions[0].counter:
+            return [frame]
+        second = match_pb.ServerFrame(envelope=frame.envelope)
+        second.envelope.sealed = questions[0].envelope
+        return [frame, second]
+
     lie = Lie("two nonces", Kind.AU2, ask_twice, Reason.EQUIVOCATION, is_dealer=False, wish=has_teshi)
-    affair = await play(opponents[1], lie, (stack.plan.grpc_url, stack.plan.websocket_url), behind=league.before)
+    affair = await play(
+        opponents[1], lie, (stack.plan.grpc_url, stack.plan.websocket_url), behind=Crooked(deliver_both).before
+    )
     assert refusal_of(affair).evidence.reason is Reason.EQUIVOCATION
     assert affair.cheater_end == MatchEnd(match_pb.OUTCOME_DISPUTED, None, None)
     assert await record(stack, affair.contract.match_id) == f"disputed||{int(Reason.EQUIVOCATION)}"
