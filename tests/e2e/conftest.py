@@ -1,6 +1,7 @@
 """The whole system for end-to-end tests: real stores, local OpenID provider, all services, as their own processes."""
 
 import asyncio
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -48,3 +49,14 @@ def opponents(stack: Stack) -> list[Opponents]:
         return [await sign_in(number) for number in range(3)]
 
     return asyncio.run(sign_all_in())
+
+
+@pytest.fixture
+def no_fault(stack: Stack) -> Iterator[None]:
+    """Whatever a test sends, no service meets an error that it did not expect."""
+    names = ("auth", "lobby", "match", "ranking", "gateway")
+    sizes = {name: stack.log(name).stat().st_size for name in names}
+    yield
+    for name, size in sizes.items():
+        new = stack.log(name).read_bytes()[size:]
+        assert b"Traceback" not in new and not re.search(rb'"level": ?"(error|critical)"', new), (name, new)

@@ -19,7 +19,7 @@ from tests.e2e.cheaters import Cheater, Deviate, Lie, Resigning, is_plain_deal
 from tests.unit.poker import cheats
 from tests.unit.table.pair import Layout, forge, has_four, has_teshi, is_kuttsuki, is_plain, opened, put, swap
 
-__all__ = ["LIES"]
+__all__ = ["HONEST", "LIES", "noise", "says"]
 
 R = Reason
 NOTHING = bytes(32)  # also the identity of the group
@@ -240,6 +240,9 @@ def wins_by_resigning(seat: Cheater, payload: bytes) -> bytes:
 def as_is(seat: Cheater, message: Outgoing) -> Outgoing:
     return message
 
+
+HONEST = Lie("none", Kind.NEXT, as_is, R.FORM, count=99, cheater=lambda: Resigning(4), honest=lambda: Resigning(4))
+"""No lie at all: a short match that somebody gives up."""
 
 LIES: tuple[Lie, ...] = (
     Lie("a greeting of noise", Kind.HELLO, seals(131), R.UNREADABLE, is_a=True),

@@ -22,7 +22,7 @@ from tests.e2e.lies import LIES
 from tests.e2e.verdicts import claimed, leaderboard, record, refused, results
 from tools.stack import Stack
 
-pytestmark = pytest.mark.xdist_group("e2e-cheating")
+pytestmark = [pytest.mark.xdist_group("e2e-cheating"), pytest.mark.usefixtures("no_fault")]
 
 
 @pytest.mark.parametrize(("number", "lie"), list(enumerate(LIES)), ids=[lie.name for lie in LIES])

@@ -10,27 +10,18 @@ from collections.abc import Callable
 import pytest
 from koikoi.match.v1 import match_service_pb2 as pb
 from koikoi_sdk.client.session import MatchEnd
-from koikoi_sdk.table import Kind, Outgoing, Reason
+from koikoi_sdk.table import Reason
 
-from tests.e2e.cheaters import Affair, Cheater, Crooked, Lie, Opponents, Resigning, play
-from tests.e2e.lies import noise
+from tests.e2e.cheaters import Affair, Crooked, Opponents, play
+from tests.e2e.lies import HONEST, noise
 from tests.e2e.verdicts import leaderboard, record, results
 from tools.stack import Stack
 
-pytestmark = pytest.mark.xdist_group("e2e-cheating")
+pytestmark = [pytest.mark.xdist_group("e2e-cheating"), pytest.mark.usefixtures("no_fault")]
 
 Change = Callable[[pb.ServerFrame], list[pb.ServerFrame]]
 FROM = 9
 """The changes begin with this number: in play."""
-
-
-def nothing(seat: Cheater, message: Outgoing) -> Outgoing:
-    return message
-
-
-HONEST = Lie(
-    "none", Kind.NEXT, nothing, Reason.FORM, count=99, cheater=lambda: Resigning(4), honest=lambda: Resigning(4)
-)
 
 
 def changed(**fields: object) -> Callable[[], Change]:
