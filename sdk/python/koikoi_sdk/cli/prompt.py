@@ -54,6 +54,7 @@ class _Input:
         while b"\n" not in self._unread:
             data = await self._read()
             if not data:
+                click.echo()
                 raise LocalProtocolError("standard input has ended; `koikoi resume` goes on with the match")
             self._unread += data
         line, _, self._unread = self._unread.partition(b"\n")
