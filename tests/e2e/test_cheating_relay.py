@@ -39,7 +39,7 @@ from tests.integration.match.raw_client import (
 )
 from tools.stack import Stack
 
-pytestmark = [pytest.mark.xdist_group("e2e-cheating"), pytest.mark.usefixtures("no_fault")]
+pytestmark = [pytest.mark.xdist_group("e2e-refusing"), pytest.mark.usefixtures("no_fault")]
 
 DOORS = ("websocket", "grpc")
 MEANT_SIZES = range(131, 146, 2)

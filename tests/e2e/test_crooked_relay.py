@@ -17,7 +17,7 @@ from tests.e2e.lies import HONEST, noise
 from tests.e2e.verdicts import leaderboard, record, results
 from tools.stack import Stack
 
-pytestmark = [pytest.mark.xdist_group("e2e-cheating"), pytest.mark.usefixtures("no_fault")]
+pytestmark = [pytest.mark.xdist_group("e2e-refusing"), pytest.mark.usefixtures("no_fault")]
 
 Change = Callable[[pb.ServerFrame], list[pb.ServerFrame]]
 FROM = 9

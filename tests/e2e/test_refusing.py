@@ -27,7 +27,7 @@ from tests.unit.table.pair import forge, has_teshi, put
 from tools.plan import free_ports
 from tools.stack import Stack
 
-pytestmark = [pytest.mark.xdist_group("e2e-cheating"), pytest.mark.usefixtures("no_fault")]
+pytestmark = [pytest.mark.xdist_group("e2e-refusing"), pytest.mark.usefixtures("no_fault")]
 
 
 def mute(seat: Cheater, message: Outgoing) -> Outgoing:
