@@ -143,10 +143,13 @@ class Session:
 
         A closed match tells its outcome again. A resignation whose envelope was not taken is no resignation yet.
         """
+        if closed.is_retryable:
+            return True
+        self._refusals += 1
         is_bad_timing = closed.reason == "MATCH_CLOSED" or (
             closed.reason == "FRAME_INVALID" and self._seat.has_resigned
         )
-        return closed.is_retryable or (is_bad_timing and self._backoff.failures < _MAX_REFUSALS)
+        return is_bad_timing and self._refusals <= _MAX_REFUSALS
 
     def _limit_patience(self) -> None:
         """Wait for the relay's last word only for a while once there is nothing more to gain."""
@@ -227,10 +230,9 @@ class Session:
             self._take_refusal(frame.refusal)
 
     async def _take_acknowledgement(self, connection: Connection, acknowledged: int) -> None:
-        self._refusals = 0
         self._backoff.reset()
-        if acknowledged > self._acknowledged:
-            self._acknowledged = acknowledged
+        if acknowledged > self._acknowledged:  # every welcome repeats the old one, which is no progress
+            self._acknowledged, self._refusals = acknowledged, 0
             await self._close_if_settled(connection)
 
     async def _take_envelope(self, connection: Connection, envelope: envelope_pb2.Envelope) -> None:
