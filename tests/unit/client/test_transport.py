@@ -113,7 +113,8 @@ async def test_close_codes(
 @pytest.mark.parametrize(
     ("text", "delay_s"),
     [("", None), ("X", None), ("X retry_after_ms=", None), ("X retry_after_ms=-5", None),
-     ("X retry_after_ms=1e9", None), ("X retry_after_ms=99999999", None), ("X retry_after_ms=1500", 1.5), ("X something else", None)],
+     ("X retry_after_ms=1e9", None), ("X retry_after_ms=99999999", None), ("X retry_after_ms=1500", 1.5),
+     ("X something else", None)],
 )  # fmt: skip
 def test_hints_in_close_reasons(text: str, delay_s: float | None) -> None:
     assert read_close(4003, text).retry_after_s == delay_s
