@@ -32,6 +32,7 @@ class Held:
     sessions: set[Session] = field(default_factory=set)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
+    is_watched: bool = False
     warning: asyncio.TimerHandle | None = None
 
 
@@ -63,26 +64,26 @@ class Matches:
         held = self._held.setdefault(match_id, Held(match_id))
         held.users += 1
         try:
-            if held.users == 1:
-                async with held.lock:
+            async with held.lock:
+                if not held.is_watched:
                     await self._news.watch(match_id)
+                    held.is_watched = True
         except BaseException:
-            self._drop(held)
+            await self.release(held)
             raise
         return held
 
     async def release(self, held: Held) -> None:
         """Stop holding a match when nobody here needs it any more."""
-        if self._drop(held):
-            await self._news.unwatch(held.match_id)
-
-    def _drop(self, held: Held) -> bool:
         held.users -= 1
-        if held.users == 0:
-            self._held.pop(held.match_id, None)
-            if held.warning is not None:
-                held.warning.cancel()
-        return held.users == 0
+        if held.users:
+            return
+        self._held.pop(held.match_id, None)
+        if held.warning is not None:
+            held.warning.cancel()
+        if held.is_watched:
+            held.is_watched = False
+            await self._news.unwatch(held.match_id)
 
     async def change(
         self, held: Held, decide: Decide, *, acknowledging: tuple[Session, int] | None = None

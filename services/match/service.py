@@ -13,6 +13,7 @@ from services.match.domain.contract import Contract
 from services.match.domain.deadlines import Limits
 from services.match.domain.envelope import Envelope
 from services.match.domain.errors import (
+    ContractInvalid,
     Draining,
     FrameInvalid,
     MatchUnknown,
@@ -142,6 +143,8 @@ class Relay:
                 self._show_recorded(session, join, *recorded)
                 return
             await self._create(held, join, contract)
+        elif held.stored.contract != contract:
+            raise ContractInvalid("Another contract was shown for this match.", field="join.contract")
         if self._is_revoked(contract, join.seat):
             await self._matches.change(held, partial(relay.revoke, seat=join.seat, now_ms=self._now_ms()))
         speaker = (session.connection, self._process)

@@ -4,10 +4,10 @@ Every process sweeps all buckets; the store lets one of them do a bucket's work 
 """
 
 import asyncio
+from collections.abc import Awaitable
 
 from services.kit import log
 from services.kit.clock import Clock
-from services.match.domain.errors import RelayError
 from services.match.matches import Matches
 from services.match.metrics import RelayMetrics
 from services.match.ports import Due, MatchStore, Record, Records
@@ -51,43 +51,55 @@ class Sweeper:
         self._clock, self._metrics = clock, metrics
 
     async def run(self) -> None:
-        """Sweep until cancelled; a failure is one missed sweep."""
+        """Sweep until cancelled; what fails is tried again by the next sweep."""
         while True:
             started = self._clock.monotonic()
             for slice_ in range(_SLICES):
-                await self._sweep_guarded(range(slice_, self._buckets, _SLICES))
+                await self._attempt(self._sweep(range(slice_, self._buckets, _SLICES)))
                 next_s = started + self._interval_s * (slice_ + 1) / _SLICES
                 await asyncio.sleep(max(0.0, next_s - self._clock.monotonic()))
-            await self._matches.settle()
+            await self._attempt(self._matches.settle())
 
     async def sweep_all(self) -> None:
-        """Sweep every bucket once."""
-        await self._sweep(range(self._buckets))
+        """Sweep every bucket once.
 
-    async def _sweep_guarded(self, buckets: range) -> None:
-        try:
-            await self._sweep(buckets)
-        except Exception as error:  # noqa: BLE001 - the sweep must go on whatever one bucket holds
-            log.get().warning("match.sweep.failed", error=type(error).__name__)
+        Raises:
+            StoreUnavailable: The store cannot be reached.
+        """
+        await self._sweep(range(self._buckets))
 
     async def _sweep(self, buckets: range) -> None:
         now_ms = int(self._clock.now() * 1000)
-        found = await self._store.sweep(buckets, self._process, now_ms)
-        for bucket, due in found:
+        for bucket, due in await self._store.sweep(buckets, self._process, now_ms):
             await self._work(bucket, due)
 
     async def _work(self, bucket: int, due: Due) -> None:
+        """Do what a sweep found; presence of dead processes comes first, so that it is not charged."""
         if due.gap_ms:
             self._metrics.unserved(due.gap_ms)
+        unsure: set[str] = set()
         if due.dead:
             for match_id in due.doubtful:
-                await self._relay.lose_processes(match_id, due.dead)
-            for process, last_heard_ms in due.dead.items():
-                await self._store.bury(bucket, process, last_heard_ms)
+                if not await self._attempt(self._relay.lose_processes(match_id, due.dead)):
+                    unsure.add(match_id)
+            if not unsure:
+                for process, last_heard_ms in due.dead.items():
+                    await self._attempt(self._store.bury(bucket, process, last_heard_ms))
         for match_id in due.matches:
-            await self._relay.expire(match_id)
+            if match_id not in unsure:
+                await self._attempt(self._relay.expire(match_id))
         for match_id in due.closed:
-            await self._record(match_id)
+            await self._attempt(self._record(match_id))
+
+    @staticmethod
+    async def _attempt(work: Awaitable[None]) -> bool:
+        """Say whether it went well: one match that cannot be read must not keep the others waiting."""
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - see above
+            log.get().warning("match.sweep.failed", error=type(error).__name__)
+            return False
+        return True
 
     async def _record(self, match_id: str) -> None:
         stored = await self._store.load(match_id)
@@ -95,9 +107,6 @@ class Sweeper:
             await self._store.forget(match_id, 0)  # lost after it was recorded, or never whole: nothing to say
             return
         match, ending = stored.match, stored.match.ending
-        try:
-            await self._records.add(Record(stored.contract, ending, match.counter, match.phase, match.created_ms))
-        except RelayError:
-            return  # stays on the closed ones
+        await self._records.add(Record(stored.contract, ending, match.counter, match.phase, match.created_ms))
         await self._store.forget(match_id, stored.contract.expires_s)
         log.get().info("match.ended", match_id=match_id, outcome=ending.outcome.value)

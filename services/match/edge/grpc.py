@@ -56,7 +56,8 @@ class GrpcDoor:
         outlet = _GrpcOutlet(self._limits.most_unsent_bytes)
         metadata = {str(key): str(value) for key, value in context.invocation_metadata() or ()}
 
-        async def receive() -> bytes | None:
+        async def receive(pause_s: float) -> bytes | None:
+            await asyncio.sleep(pause_s)  # the visit is cancelled when the client goes
             return await anext(requests, None)
 
         visit = asyncio.get_running_loop().create_task(

@@ -14,7 +14,7 @@ from services.match.service import Relay
 
 __all__ = ["Porter"]
 
-Receive = Callable[[], Awaitable[bytes | None]]
+Receive = Callable[[float], Awaitable[bytes | None]]
 
 
 class Porter:
@@ -38,7 +38,7 @@ class Porter:
         Args:
             door: `websocket` or `grpc`, for the gauges.
             match_id: The match that was dialed, if the door knows.
-            receive: Gives the next frame; None when the client is gone.
+            receive: Gives the next frame, not before so many seconds; None (at once) when the client is gone.
             send: Sends raw bytes, for the challenge.
             outlet: For everything after.
 
@@ -58,7 +58,7 @@ class Porter:
     async def _receive_join(self, receive: Receive) -> Join | None:
         try:
             async with asyncio.timeout(self._limits.join_within_s):
-                data = await receive()
+                data = await receive(0.0)
         except TimeoutError:
             raise JoinTimeout(
                 f"The join did not come within {self._limits.join_within_s:g} s.", retry_after_s=1.0
@@ -73,12 +73,10 @@ class Porter:
         connection = await self._relay.join(join, challenge, match_id, outlet)
         if connection is None:
             return
-        budget = Budget(self._limits, self._clock)
+        budget, pause_s = Budget(self._limits, self._clock), 0.0
         try:
-            while (data := await receive()) is not None:
-                pause_s = budget.spend(len(data))
+            while (data := await receive(pause_s)) is not None:
+                pause_s = budget.spend(len(data))  # nothing is read meanwhile, so the client feels it
                 await self._relay.handle(connection, read_frame(data, is_first=False))
-                if pause_s:
-                    await asyncio.sleep(pause_s)  # nothing is read meanwhile, so the client feels it
         finally:
             await asyncio.shield(self._relay.leave(connection))

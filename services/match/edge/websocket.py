@@ -1,6 +1,7 @@
 """The WebSocket door: `/m/{match_id}`, subprotocol `koikoi.match.v1`, one frame per binary message."""
 
 import asyncio
+import contextlib
 import re
 import secrets
 import socket
@@ -93,7 +94,7 @@ class _Visit(WSListener):
         self._match_id, self._porter, self._gate, self._limits, self._visits = match_id, porter, gate, limits, visits
         self._transport: WSTransport | None = None
         self._inbox: deque[bytes] = deque()
-        self._news = asyncio.Event()
+        self._news, self._gone = asyncio.Event(), asyncio.Event()
         self._is_open = False
         self._is_paused = False
         self._is_admitted = False
@@ -115,6 +116,7 @@ class _Visit(WSListener):
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         if frame.msg_type == WSMsgType.CLOSE:
             self._stop_reading()
+            transport.send_close(frame.get_close_code())
             transport.disconnect()
         elif frame.msg_type == WSMsgType.BINARY and frame.fin and not (frame.rsv1 or frame.rsv2 or frame.rsv3):
             self._inbox.append(frame.get_payload_as_bytes())
@@ -133,14 +135,18 @@ class _Visit(WSListener):
 
     # --- the porter's side -------------------------------------------------------------------------------------------
 
-    async def receive(self) -> bytes | None:
+    async def receive(self, pause_s: float) -> bytes | None:
+        if pause_s:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._gone.wait()
         while self._is_open and not self._inbox:
             self._news.clear()
             await self._news.wait()
-        if not self._is_open:
+        if not self._inbox:
             return None
-        data = self._inbox.popleft()
-        if self._is_paused and len(self._inbox) <= _INBOX_RESUME:
+        data = self._inbox.popleft()  # also what came before the client hung up
+        if self._is_open and self._is_paused and len(self._inbox) <= _INBOX_RESUME:
             self._is_paused = False
             self._socket().resume_reading()
         return data
@@ -181,6 +187,7 @@ class _Visit(WSListener):
         if not self._is_open or self._transport is None:
             return
         self._stop_reading()
+        self._inbox.clear()
         self._transport.send_close(cast("WSCloseCode", code), reason.encode())
         self._transport.disconnect()
         asyncio.get_running_loop().call_later(_ABORT_AFTER_S, self._socket().abort)
@@ -201,6 +208,7 @@ class _Visit(WSListener):
     def _stop_reading(self) -> None:
         self._is_open = False
         self._news.set()
+        self._gone.set()
 
     def _socket(self) -> Any:
         assert self._transport is not None

@@ -28,19 +28,20 @@ class RedisNews:
         self._watched: Counter[int] = Counter()
         self._confirmed: dict[int, asyncio.Event] = {}
         self._wake = asyncio.Event()
+        self._lock = asyncio.Lock()  # subscribing and unsubscribing keep their order
 
     async def watch(self, match_id: str) -> None:
         """Begin to hear about a match; returns once Redis confirmed the subscription."""
         bucket = bucket_of(match_id)
         self._watched[bucket] += 1
         try:
-            async with translated():
-                if bucket not in self._confirmed:
-                    self._confirmed[bucket] = asyncio.Event()
-                    await self._pubsub.ssubscribe(channel_of(bucket))
-                    self._wake.set()
-                async with asyncio.timeout(_CONFIRM_LIMIT_S):
-                    await self._confirmed[bucket].wait()
+            async with translated(), asyncio.timeout(_CONFIRM_LIMIT_S):
+                async with self._lock:
+                    if bucket not in self._confirmed:
+                        self._confirmed[bucket] = asyncio.Event()
+                        await self._pubsub.ssubscribe(channel_of(bucket))
+                        self._wake.set()
+                await self._confirmed[bucket].wait()
         except BaseException:
             await self.unwatch(match_id)
             raise
@@ -49,14 +50,14 @@ class RedisNews:
         """Stop hearing about a match; the channel goes when no match of its bucket is left."""
         bucket = bucket_of(match_id)
         self._watched[bucket] -= 1
-        if self._watched[bucket] > 0:
-            return
-        del self._watched[bucket]
-        self._confirmed.pop(bucket, None)
-        try:
-            await self._pubsub.sunsubscribe(channel_of(bucket))
-        except (RedisError, OSError):
-            return  # not connected: nothing will come either
+        async with self._lock:
+            if self._watched[bucket] > 0 or bucket not in self._confirmed:
+                return
+            del self._watched[bucket], self._confirmed[bucket]
+            try:
+                await self._pubsub.sunsubscribe(channel_of(bucket))
+            except (RedisError, OSError, TimeoutError):
+                return  # not connected: nothing will come either
 
     async def follow(self, on_change: Callable[[str, bytes], None], on_gap: Callable[[], Awaitable[None]]) -> None:
         """Read until cancelled; an outage is waited out.

@@ -29,6 +29,7 @@ BUCKETS = 512
 REVISION_BYTES = 8
 _MOST_AT_ONCE = 100
 _LONGEST_GAP_MS = 5_000
+_RECORDING_MS = 10_000  # a closed match is given to another process only after this time
 _MINUTE_MS = 60_000
 
 
@@ -131,6 +132,7 @@ class RedisMatches:
                     self._sweep_hash, 4, f"{tag}:swept", f"{tag}:deadlines", f"{tag}:closed", f"{tag}:processes",
                     now_ms, self._sweep_interval_ms, _LONGEST_GAP_MS, self._silence_ms, process,
                     secrets.token_bytes(REVISION_BYTES), f"{tag}:match:", channel_of(bucket), _MOST_AT_ONCE,
+                    _RECORDING_MS,
                 )  # fmt: skip
             answers: list[Any] = await pipeline.execute()
         return answers
@@ -147,7 +149,7 @@ class RedisMatches:
         now_ms = int(self._clock.now() * 1000)
         async with translated(), self._client.pipeline(transaction=True) as pipeline:
             pipeline.pexpireat(match_key(match_id), max(expires_s * 1000, now_ms) + _MINUTE_MS)
-            pipeline.srem(f"{_tag(bucket_of(match_id))}:closed", match_id)
+            pipeline.zrem(f"{_tag(bucket_of(match_id))}:closed", match_id)
             await pipeline.execute()
 
     async def ping(self) -> None:

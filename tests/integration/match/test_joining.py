@@ -165,6 +165,15 @@ async def test_a_second_join_on_a_connection_is_refused(place: Place):
     assert (await client.expect("closed")).code == 4501
 
 
+async def test_another_contract_for_the_same_match_is_refused(place: Place):
+    app = await place.start()
+    game = place.game()
+    client = await place.enter(app, game, 0)
+    await client.expect("welcome")
+    other = place.game(claims={"jti": game.match_id})
+    assert await refused(place, app, other, partial(signed_join, other, 0, DOOR)) == (4502, "CONTRACT_INVALID")
+
+
 async def test_websocket_paths_and_subprotocols(place: Place, door: str):
     if door != "websocket":
         return

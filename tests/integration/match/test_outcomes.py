@@ -174,6 +174,15 @@ async def test_finished_by_one_seat_with_both_signatures_over_the_result(place: 
     await assert_ended(clients, "FINISHED")
 
 
+async def test_what_was_said_before_hanging_up_counts(place: Place):
+    app = await place.start()
+    game = place.game()
+    clients = await played(place, app, game)
+    await clients[1].send(close={"outcome": pb.OUTCOME_DISPUTED, "dispute_reason": 3})
+    await clients[1].hang_up()
+    await assert_ended(clients[:1], "DISPUTED")
+
+
 async def test_finished_without_a_close_after_both_signed(place: Place):
     app = await place.start(**SHORT)
     game = place.game()

@@ -15,7 +15,11 @@ import pytest
 from koikoi.match.v1 import match_service_pb2 as pb
 from redis.asyncio import Redis
 
-from services.match.store.redis import bucket_of, match_key
+from services.kit.clock import SystemClock
+from services.match.domain import relay
+from services.match.domain.deadlines import Limits
+from services.match.ports import Stored
+from services.match.store.redis import RedisMatches, bucket_of, match_key
 from tests.integration.match.conftest import Place, eventually
 from tests.integration.match.raw_client import envelope, hello, sealed
 
@@ -157,6 +161,29 @@ async def test_presence_of_a_dead_process_is_unknown_and_not_charged(place: Plac
         await again.expect("welcome")
         await again.send(**envelope(0, 0, hello()))
         await b.expect("envelope")
+
+
+async def test_a_process_taken_for_dead_speaks_up(place: Place):
+    """Its presence was doubted, but its sockets live: it says so, and nobody loses a connection."""
+    app = await place.start()
+    game = place.game()
+    a, b = await place.pair(app, game)
+    async with Redis.from_url(place.settings["redis_url"]) as redis:
+        store = RedisMatches(redis, SystemClock())
+        stored = await store.load(game.match_id)
+        assert stored is not None
+        now_ms = int(SystemClock().now() * 1000)
+        held = {seat.process: now_ms for seat in stored.match.seats}
+        doubted = relay.lose_processes(stored.match, held, now_ms, Limits())
+        assert isinstance(await store.commit(stored, stored.contract, doubted), Stored)
+
+        async def are_both_back() -> bool:
+            now = await store.load(game.match_id)
+            return now is not None and all(seat.is_connected for seat in now.match.seats)
+
+        await eventually(are_both_back)
+    await a.send(**envelope(0, 0, hello()))
+    await b.expect("envelope")
 
 
 async def test_a_drain_moves_everybody_and_loses_nothing(place: Place):
@@ -302,6 +329,6 @@ async def test_the_sweep_of_one_process_is_enough(place: Place):
         assert len(await redis.xrange("outcomes")) == len(games)
         for game in games:
             tag = f"{{b{bucket_of(game.match_id):03d}}}"
-            assert await redis.scard(f"{tag}:closed") == 0
+            assert await redis.zcard(f"{tag}:closed") == 0
             assert await redis.zcard(f"{tag}:deadlines") == 0
             assert await redis.pttl(match_key(game.match_id)) > 0

@@ -28,7 +28,7 @@ class MemoryMatches:
 
     def __init__(self) -> None:
         self.held: dict[str, Stored] = {}
-        self.closed: set[str] = set()
+        self.closed: dict[str, int] = {}
         self.swept: dict[int, int] = {}
         self.heard: dict[int, dict[str, int]] = {}
 
@@ -41,7 +41,7 @@ class MemoryMatches:
             return Conflict(held)
         stored = self.held[contract.match_id] = Stored(secrets.token_bytes(8), contract, match)
         if match.ending is not None:
-            self.closed.add(contract.match_id)
+            self.closed[contract.match_id] = 0
         return stored
 
     async def sweep(self, buckets: Sequence[int], process: str, now_ms: int) -> list[tuple[int, Due]]:
@@ -61,7 +61,8 @@ class MemoryMatches:
             still_open = sorted(name for name in mine if self.held[name].match.ending is None)
             dead = {name: at for name, at in heard.items() if at <= now_ms - 3000}
             due = [name for name in still_open if self.held[name].match.due_ms <= now_ms]  # type: ignore[operator]
-            closed = sorted(self.closed & set(mine))
+            closed = sorted(name for name in mine if self.closed.get(name, now_ms + 1) <= now_ms)
+            self.closed.update(dict.fromkeys(closed, now_ms + 10_000))
             found.append((bucket, Due(due, closed, dead or None, still_open if dead else (), gap if is_gap else 0)))
         return found
 
@@ -70,7 +71,7 @@ class MemoryMatches:
             del self.heard[bucket][process]
 
     async def forget(self, match_id: str, expires_s: int) -> None:
-        self.closed.discard(match_id)
+        self.closed.pop(match_id, None)
 
 
 @pytest.fixture(params=["redis", "memory"])
@@ -143,9 +144,12 @@ class TestStores:
         assert isinstance(ended, Stored)
         found = await store.sweep([bucket], "p", due_ms + 1999)
         assert [(list(due.matches), list(due.closed)) for _, due in found] == [([], [agreed.match_id])]
+        for later_ms, is_given in ((2999, False), (11_998, False), (12_998, True)):  # it was given to one process
+            [(_, due)] = await store.sweep([bucket], "p", due_ms + later_ms)
+            assert (list(due.matches), list(due.closed)) == ([], [agreed.match_id] if is_given else [])
         await store.forget(agreed.match_id, agreed.expires_s)
-        found = await store.sweep([bucket], "p", due_ms + 2999)
-        assert [(list(due.matches), list(due.closed)) for _, due in found] == [([], [])]
+        [(_, due)] = await store.sweep([bucket], "p", due_ms + 40_000)
+        assert (list(due.matches), list(due.closed)) == ([], [])
         assert await store.load(agreed.match_id) == ended  # a closed match still answers
 
     @pytest.mark.parametrize(("gap_ms", "is_charged"), [(5000, True), (5001, False), (3_600_000, False)])

@@ -1,5 +1,5 @@
 -- Replaces one state of a match by the next, atomically: append, creation, presence, closing are all this step.
--- KEYS: 1 the match (hash), 2 its bucket's deadlines (sorted set), 3 its bucket's closed matches (set)
+-- KEYS: 1 the match (hash), 2 its bucket's deadlines (sorted set), 3 its bucket's closed matches (sorted set)
 -- ARGV: 1 expected revision ('' when the match must not exist), 2 new revision, 3 match id, 4 state, 5 contract,
 --       6 '1' when the last envelope changed, 7 the last envelope, 8 deadline in ms ('' when the match closes),
 --       9 the bucket's channel
@@ -16,7 +16,7 @@ if ARGV[8] ~= '' then
   redis.call('ZADD', KEYS[2], ARGV[8], ARGV[3])
 else
   redis.call('ZREM', KEYS[2], ARGV[3])
-  redis.call('SADD', KEYS[3], ARGV[3])
+  redis.call('ZADD', KEYS[3], 0, ARGV[3]) -- scored by when it may be recorded
 end
 redis.call('SPUBLISH', ARGV[9], ARGV[3] .. ARGV[2])
 return 1
