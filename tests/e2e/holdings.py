@@ -32,6 +32,9 @@ _UNREADABLE = ("[vvar]", "[vvar_vclock]", "[vsyscall]")  # the kernel's, not the
 def writing_down(stack: Stack) -> Iterator[Redis]:
     """Let Valkey write every command into its append-only file, as in production, and nothing compressed."""
     with Redis.from_url(stack.valkey.url) as client:
+        usual = client.config_get("appendonly")["appendonly"]
+        directory = _directory(client)
+        kept = set(_files(directory))
         client.config_set("rdbcompression", "no")
         client.config_set("appendonly", "yes")
         deadline = time.monotonic() + 60
@@ -41,7 +44,9 @@ def writing_down(stack: Stack) -> Iterator[Redis]:
         try:
             yield client
         finally:
-            client.config_set("appendonly", "no")
+            client.config_set("appendonly", usual)
+            for file in set(_files(directory)) - kept if usual == "no" else ():
+                file.unlink()  # a restart must not find what this wrote
 
 
 def redis_values(client: Redis) -> Iterator[bytes]:
@@ -53,7 +58,7 @@ def redis_values(client: Redis) -> Iterator[bytes]:
 def redis_files(client: Redis) -> Iterator[bytes]:
     """The append-only file and a fresh snapshot."""
     client.save()
-    files = list(_files(Path(client.config_get("dir")["dir"])))
+    files = list(_files(_directory(client)))
     names = {file.suffix for file in files}
     assert {".rdb", ".aof"} <= names, f"Valkey wrote {names}"
     for file in files:
@@ -208,6 +213,10 @@ def _signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
     except ProcessLookupError:
         return  # it has ended: a worker of Postgres
+
+
+def _directory(client: Redis) -> Path:
+    return Path(str(client.config_get("dir")["dir"]))
 
 
 def _files(directory: Path) -> Iterator[Path]:

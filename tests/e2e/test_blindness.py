@@ -44,7 +44,7 @@ from tools.stack import Stack
 
 pytestmark = pytest.mark.xdist_group("e2e")
 
-POINTS = (Kind.S2, Kind.T2, Kind.AU3, Kind.RESULT_SIGN)
+POINTS = (Kind.S2, Kind.T2, Kind.AU3)
 """Where the match is stopped and searched: when the relay has just forwarded the first message of a kind."""
 PASSWORD = "a password of the room, long enough to search"
 ALL_FORMS = set(write_forms(b""))
