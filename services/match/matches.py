@@ -4,6 +4,7 @@ Take the newest state, decide purely, store it if nothing changed meanwhile, bri
 """
 
 import asyncio
+import secrets
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
@@ -100,6 +101,12 @@ class Matches:
         Raises:
             RelayError: What `decide` raises, or StoreUnavailable.
         """
+        after = await self._change(held, decide, acknowledging)
+        return after if after is None else await self._speak_up(held, after)
+
+    async def _change(
+        self, held: Held, decide: Decide, acknowledging: tuple[Session, int] | None = None
+    ) -> Match | None:
         is_fresh = False
         for _ in range(_MOST_TRIES):
             if held.stored is None:
@@ -199,20 +206,33 @@ class Matches:
             try:
                 held.stored = await self._store.load(held.match_id)
                 self.show(held)
-                for session in list(held.sessions):
-                    await self._summon(held, session)
+                if held.stored is not None:
+                    await self._speak_up(held, held.stored.match)
             except RelayError as error:
                 log.get().warning("match.refresh.failed", reason=error.reason)
                 held.stored = None
 
-    async def _summon(self, held: Held, session: Session) -> None:
-        """Contradict another process that took this one for dead."""
-        if session.is_over or held.stored is None:
-            return
-        attendance = held.stored.match.seats[session.seat]
-        if attendance.presence is Presence.UNKNOWN and attendance.connection == session.connection:
-            now_ms = self._now_ms()
-            await self.change(held, lambda match: relay.summon(match, session.seat, session.connection, now_ms))
+    async def _speak_up(self, held: Held, match: Match) -> Match:
+        """Say for the connections here what others cannot know: that they live, and how far they are."""
+        for session in list(held.sessions):
+            while not session.is_over and (decide := self._plea(session, match)) is not None:
+                after = await self._change(held, decide)
+                if after is None or after is match:
+                    break
+                match = after
+        return match
+
+    def _plea(self, session: Session, match: Match) -> Decide | None:
+        seat, speaker, now_ms = session.seat, session.connection, self._now_ms()
+        attendance = match.seats[seat]
+        if match.ending is not None or attendance.connection != speaker:
+            return None
+        if attendance.presence is Presence.UNKNOWN:  # another process took this one for dead
+            return lambda match: relay.summon(match, seat, speaker, now_ms)
+        if match.is_recovering and match.recovery is not None and match.recovery.positions[seat] is None:
+            position, epoch = session.position, secrets.token_bytes(8)
+            return lambda match: relay.vouch(match, seat, speaker, position, now_ms, epoch, self._limits)
+        return None
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -9,7 +9,7 @@ a lie about the position gains nothing.
 from dataclasses import replace
 
 from services.match.domain.deadlines import Clock, Limits
-from services.match.domain.match import Attendance, Match, Presence, Recovery
+from services.match.domain.match import Match, Recovery
 
 __all__ = ["begin", "blank", "tell"]
 
@@ -24,13 +24,11 @@ def blank(first_seat: int, now_ms: int, limit_ms: int, epoch: bytes, limits: Lim
     )  # fmt: skip
 
 
-def begin(match: Match, seat: int, now_ms: int) -> Match:
-    """Start a repair because `seat` is ahead. The other seat, if it is here, must join again and say its position."""
-    owing, other = match.owing, 1 - seat
-    left_ms = match.recovery_left_ms if match.recovery is None else _left_ms(match, now_ms)
+def begin(match: Match, now_ms: int) -> Match:
+    """Start a repair because a seat is ahead; both positions are asked for."""
+    owing = match.owing
     was_present = owing is None or match.seats[owing].is_connected
-    if match.seats[other].is_connected:
-        match = match.attended(other, Attendance(Presence.UNKNOWN, joins=match.seats[other].joins))
+    left_ms = match.recovery_left_ms if match.recovery is None else _left_ms(match, now_ms)
     return replace(
         match,
         recovery=Recovery(is_blank=match.recovery is not None),  # in the middle of a repair nothing is stored

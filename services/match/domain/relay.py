@@ -21,7 +21,7 @@ from services.match.domain.outcomes import DISPUTE_REASONS, Ending, Outcome
 
 __all__ = [
     "accept", "create", "depart", "dispute", "doubt", "expire", "finish", "join", "lose_processes", "resign", "revoke",
-    "summon",
+    "summon", "vouch",
 ]  # fmt: skip
 
 _FURTHEST_NUMBER = 2**32 - 1
@@ -54,7 +54,7 @@ def join(
     attendance = Attendance(Presence.CONNECTED, *speaker, joins=match.seats[seat].joins + 1)
     match = _switch(match, seat, attendance, now_ms)
     if position > match.counter and not match.is_recovering:
-        match = recovery.begin(match, seat, now_ms)
+        match = recovery.begin(match, now_ms)
     if match.is_recovering:
         return recovery.tell(match, seat, position, now_ms, new_epoch, limits)
     return match
@@ -173,6 +173,18 @@ def summon(match: Match, seat: int, connection: str, now_ms: int) -> Match:
     if match.ending is not None or held.presence is not Presence.UNKNOWN or held.connection != connection:
         return match
     return _switch(match, seat, replace(held, presence=Presence.CONNECTED), now_ms)
+
+
+def vouch(
+    match: Match, seat: int, connection: str, position: int, now_ms: int, new_epoch: bytes, limits: Limits
+) -> Match:
+    """Say a connected seat's position for it, when a repair asks: what its connection has been told so far."""
+    if match.ending is not None or not match.is_recovering or match.seats[seat].connection != connection:
+        return match
+    assert match.recovery is not None
+    if not match.seats[seat].is_connected or match.recovery.positions[seat] is not None:
+        return match
+    return recovery.tell(match, seat, position, now_ms, new_epoch, limits)
 
 
 def expire(match: Match, now_ms: int) -> Match:

@@ -1,6 +1,5 @@
 """Joining is a proof of possession: what opens the door, and everything that does not."""
 
-import asyncio
 import json
 import secrets
 from functools import partial
@@ -140,11 +139,9 @@ async def test_a_match_begins_only_within_two_minutes_of_its_contract(place: Pla
 
 
 async def test_a_match_that_began_can_be_joined_until_its_contract_expires(place: Place):
-    app = await place.start(creation_s="1")
-    game = place.game()
-    await place.pair(app, game)
-    await asyncio.sleep(1.5)
-    again = await place.enter(app, game, 0)
+    game = place.game(age_s=60)
+    await place.pair(await place.start(), game)
+    again = await place.enter(await place.start(creation_s="1"), game, 0)
     assert (await again.expect("welcome")).counter == 0
 
 

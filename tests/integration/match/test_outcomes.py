@@ -112,14 +112,14 @@ async def test_abandoned_by_the_gone_seat_that_owes_even_when_nobody_is_connecte
 
 
 async def test_gone_and_back_in_time_is_not_charged(place: Place):
-    app = await place.start(**{**SHORT, "turn_s": "1.5"})
+    app = await place.start(**{**SHORT, "turn_s": "4", "gone_s": "2"})
     game = place.game()
     clients = await played(place, app, game)
     await clients[0].hang_up()
     await asyncio.sleep(0.5)
     clients[0] = await place.enter(app, game, game.order[0], position=6)
     await clients[0].expect("welcome")
-    await asyncio.sleep(0.5)  # longer than what was left of the gone time
+    await asyncio.sleep(2)  # longer than what was left of the gone time
     await clients[0].send(**envelope(6, 3, sealed()))
     await clients[1].expect("envelope")
 

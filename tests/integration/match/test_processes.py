@@ -146,7 +146,7 @@ async def test_the_append_itself_may_die_unanswered_and_is_simply_sent_again(pla
 
 async def test_presence_of_a_dead_process_is_unknown_and_not_charged(place: Place):
     """The seat's process dies with 0.6 s left on its turn; it is not charged before its whole gone time is over."""
-    short = {"step_s": "1.0", "first_hello_s": "1.0", "grace_s": "0", "gone_s": "2.5", "silence_s": "0.6"}
+    short = {"step_s": "1.0", "first_hello_s": "1.0", "grace_s": "0", "gone_s": "5", "silence_s": "0.6"}
     other = await place.start(**short)
     game = place.game()
     async with process(place, **short) as doomed:
@@ -285,6 +285,49 @@ async def test_a_lost_tail_is_repaired_by_the_seat_that_is_ahead(place: Place):
     await a.send(**envelope(2, 1, third))
     assert (await b.expect("envelope")).sealed == third
     assert first != second
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_a_lie_about_the_position_gains_nothing_and_disturbs_nobody(place: Place, processes: int):
+    apps = [await place.start() for _ in range(processes)]
+    game = place.game()
+    a = await place.enter(apps[0], game, game.order[0])
+    await a.expect("welcome")
+    b = await place.enter(apps[-1], game, game.order[1])
+    epoch = (await b.expect("welcome")).epoch
+    await a.send(**envelope(0, 0, hello()))
+    await b.expect("envelope")
+    liar = await place.enter(apps[0], game, game.order[0], position=30, epoch=epoch)
+    for client in (liar, b):
+        assert (await client.expect("welcome")).is_recovering
+    a = await place.enter(apps[0], game, game.order[0], position=1, epoch=epoch)
+    for client in (a, b):
+        welcome = await client.expect("welcome")
+        assert (welcome.is_recovering, welcome.counter, welcome.epoch) == (False, 1, epoch)
+    await b.send(**envelope(1, 0, hello()))
+    await a.expect("envelope")
+
+
+async def test_a_connected_seat_s_position_is_known_without_asking(place: Place):
+    """Only the seat that is ahead joins again; its peer's connection lives on, in another process."""
+    apps = [await place.start(), await place.start()]
+    game = place.game()
+    b = await place.enter(apps[1], game, game.order[1])
+    epoch = (await b.expect("welcome")).epoch
+    a = await place.enter(apps[0], game, game.order[0], position=1, epoch=epoch)  # as if number 0 had been lost
+    welcome = await a.expect("welcome")
+    if welcome.is_recovering:
+        welcome = await a.expect("welcome")
+    assert (welcome.counter, welcome.is_recovered) == (1, False)
+    await a.send(**envelope(0, 0, data := hello()))
+    while True:
+        frame = await b.next()
+        assert isinstance(frame, pb.ServerFrame)
+        if frame.WhichOneof("frame") == "envelope":
+            assert frame.envelope.sealed == data
+            break
+    await b.send(**envelope(1, 0, hello()))
+    await a.expect("envelope")
 
 
 async def test_positions_that_cannot_be_reconciled_end_disputed_and_charge_nobody(place: Place):

@@ -4,7 +4,7 @@ import pytest
 
 from services.match.domain import recovery, relay
 from services.match.domain.errors import EnvelopeConflict, EnvelopeInvalid, NotYourTurn
-from services.match.domain.match import Match, Presence
+from services.match.domain.match import Match
 from services.match.domain.outcomes import Ending, Outcome
 from tests.unit.match.test_relay import EPOCH, LIMIT_MS, LIMITS, NEW_EPOCH, begun, fresh, join, play, sealed, send
 
@@ -103,13 +103,28 @@ def test_a_lost_tail_is_found_by_the_seat_that_is_ahead():
     match = begun()  # counter 7
     match = join(match, 0, position=8, now=100, name="again")
     assert match.is_recovering
-    assert match.seats[1].presence is Presence.UNKNOWN  # asked to say its position
-    assert match.seats[1].connection == ""
     match = join(match, 1, position=8, now=200, name="again")
     assert (match.counter, match.epoch, match.is_recovering) == (8, NEW_EPOCH, False)
     match = send(match, 7, 3)
     assert match.recovery is None
     assert match.recovery_left_ms == 60_000
+
+
+def vouch(match: Match, seat: int, position: int, *, name: str = "") -> Match:
+    return relay.vouch(match, seat, name or f"c{seat}", position, 150, NEW_EPOCH, LIMITS)
+
+
+def test_a_connected_seat_need_not_join_again_to_say_its_position():
+    match = join(begun(), 0, position=8, now=100, name="again")
+    settled = vouch(match, 1, 7)
+    assert (settled.counter, settled.epoch, settled.is_recovering) == (8, NEW_EPOCH, False)
+    assert vouch(match, 1, 7, name="older") is match
+    assert vouch(match, 0, 3, name="again") is match  # it said its own
+    assert vouch(settled, 1, 7) is settled
+    gone = relay.depart(match, 1, "c1", 120)
+    assert vouch(gone, 1, 7) is gone
+    ended = relay.dispute(match, 1, "c1", 1, 120)
+    assert vouch(ended, 1, 7) is ended
 
 
 def test_an_absent_peer_of_a_seat_that_is_ahead_is_not_charged():
