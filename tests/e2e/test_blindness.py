@@ -313,7 +313,8 @@ async def _play_seat(
         loaded = RecordingSeat.load(payload_of(outbox.contract), outbox.load(), bot.account.key, random)
         session = Session(outbox, loaded, bot.account.key, Watched(transport, observe))
         end = await session.play(SimpleBot(len(bot.name)))
-    findings.accepted += await hand_in(outbox, bot.ranking) is not None
+    receipt = await hand_in(outbox, bot.ranking)
+    findings.accepted += receipt is not None
     return end.outcome
 
 
