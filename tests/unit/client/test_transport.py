@@ -177,14 +177,15 @@ class Servicer(stubs.MatchServiceServicer):
         if self._details:
             status = Status(code=grpc.StatusCode.ABORTED.value[0], message="m")
             for detail in self._details:
-                packed = Any()
-                packed.Pack(detail)
+                packed = detail if isinstance(detail, Any) else Any()
+                if packed is not detail:
+                    packed.Pack(detail)
                 status.details.append(packed)
             await context.abort_with_status(rpc_status.to_status(status))
 
 
 @asynccontextmanager
-async def grpc_door(servicer: Servicer) -> AsyncIterator[Connection]:
+async def grpc_door(servicer: stubs.MatchServiceServicer) -> AsyncIterator[Connection]:
     server = grpc.aio.server()
     stubs.add_MatchServiceServicer_to_server(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
@@ -211,7 +212,11 @@ async def grpc_door(servicer: Servicer) -> AsyncIterator[Connection]:
             (4003, "DRAINING", 0.25, True),
         ),
         ((ErrorInfo(reason="ODD", metadata={"close_code": "x"}),), (0, "ODD", None, True)),
+        ((ErrorInfo(reason="ODD", metadata={"close_code": "9" * 5000}),), (0, "ODD", None, True)),
         ((RetryInfo(retry_delay=Duration(seconds=1)),), (0, "ABORTED", 1.0, True)),
+        ((RetryInfo(retry_delay=Duration(seconds=1 << 62)),), (0, "ABORTED", None, True)),
+        ((RetryInfo(retry_delay=Duration(seconds=-1)),), (0, "ABORTED", None, True)),
+        ((Any(type_url="type.googleapis.com/google.rpc.ErrorInfo", value=b"\xff"),), (0, "ABORTED", None, True)),
     ],
 )
 async def test_grpc_statuses(details: tuple[object, ...], expected: tuple[object, ...]) -> None:
@@ -224,3 +229,14 @@ async def test_grpc_statuses(details: tuple[object, ...], expected: tuple[object
     found = closed.value
     assert (found.close_code, found.reason, found.retry_after_s, found.is_retryable) == expected
     assert ("koikoi-match-id", "m1") in servicer.metadata
+
+
+async def test_a_grpc_status_that_is_none() -> None:
+    class Broken(stubs.MatchServiceServicer):
+        async def Relay(self, requests: object, context: grpc.aio.ServicerContext) -> None:
+            context.set_trailing_metadata((("grpc-status-details-bin", b"\xff\xff"),))
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "")
+
+    async with grpc_door(Broken()) as connection:
+        with pytest.raises(RelayClosed, match="UNAVAILABLE"):
+            await connection.receive()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from typing import TYPE_CHECKING
 
 import grpc
+from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from grpc_status import rpc_status
 from koikoi.match.v1 import match_service_pb2 as match
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     Call = grpc.aio.StreamStreamCall[match.ClientFrame, match.ServerFrame]
 
 MATCH_ID_KEY = "koikoi-match-id"
+LONGEST_HINT_S = 10_000
+"""Seconds; a relay that asks to come back later than this is not listened to (the WebSocket door cannot say more)."""
 OPTIONS = (
     ("grpc.keepalive_time_ms", 25_000),
     ("grpc.keepalive_timeout_ms", 15_000),
@@ -73,18 +77,17 @@ class GrpcConnection:
 
 
 def read_status(error: grpc.aio.AioRpcError) -> RelayClosed:
-    """Read the close code and reason out of a gRPC status (docs/errors.md)."""
+    """Read the close code and reason out of a gRPC status (docs/errors.md); what cannot be read counts as not said."""
     close_code, reason, retry_after_s = 0, error.code().name, None
-    try:
+    with contextlib.suppress(ValueError, DecodeError):
         status = rpc_status.from_call(error)  # type: ignore[arg-type]
-    except ValueError:
-        status = None
-    for detail in status.details if status is not None else ():
-        info, retry = ErrorInfo(), RetryInfo()
-        if detail.Unpack(info):
-            reason = info.reason
-            text = info.metadata.get("close_code", "")
-            close_code = int(text) if text.isdecimal() else 0
-        elif detail.Unpack(retry):
-            retry_after_s = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
+        for detail in status.details if status is not None else ():
+            info, retry = ErrorInfo(), RetryInfo()
+            if detail.Unpack(info):
+                reason = info.reason
+                text = info.metadata.get("close_code", "")
+                close_code = int(text) if re.fullmatch("[0-9]{4}", text) else 0
+            elif detail.Unpack(retry):
+                delay_s = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
+                retry_after_s = delay_s if 0 <= delay_s < LONGEST_HINT_S else None
     return RelayClosed(close_code, reason, retry_after_s)
