@@ -16,7 +16,8 @@ ISSUER = "https://lobby.koikoi/test"
 KEY = OKPKey.generate_key("Ed25519", {"kid": "k1"})
 OTHER = OKPKey.generate_key("Ed25519", {"kid": "k1"})
 JWKS = json.dumps({"keys": [KEY.as_dict(private=False)]})
-PAYLOAD = {"iss": ISSUER, "jti": "m", "rules": "r"}
+MATCH_ID = "01890a5d-ac96-774b-bcce-b302099a8057"
+PAYLOAD = {"iss": ISSUER, "jti": MATCH_ID, "rules": "r"}
 HEADER = {"alg": "EdDSA", "typ": "koikoi-contract+jws", "kid": "k1"}
 
 
@@ -30,7 +31,7 @@ def signed(header: dict[str, Any] | None = None, payload: Any = None, key: Any =
 def test_good_contract_gives_the_exact_payload() -> None:
     token = signed()
     contract = verify_contract(token, jwks=JWKS, issuer=ISSUER)
-    assert (contract.token, contract.match_id) == (token, "m")
+    assert (contract.token, contract.match_id) == (token, MATCH_ID)
     assert contract.payload == json.dumps(PAYLOAD).encode()
 
 
@@ -57,8 +58,11 @@ FORGERIES = {
     "no type": signed(drop="typ"),
     "unknown key id": signed({"kid": "k2"}),
     "another issuer": signed(payload={**PAYLOAD, "iss": "https://lobby.koikoi/other"}),
-    "no issuer": signed(payload={"jti": "m"}),
+    "no issuer": signed(payload={"jti": MATCH_ID}),
     "no match": signed(payload={"iss": ISSUER}),
+    "a match in another directory": signed(payload={**PAYLOAD, "jti": "/../" + MATCH_ID}),
+    "a match id of another kind": signed(payload={**PAYLOAD, "jti": [MATCH_ID]}),
+    "a match id and more": signed(payload={**PAYLOAD, "jti": MATCH_ID + "\n"}),
     "a list": signed(payload=[1]),
     "a text": signed(payload="x"),
     "shared secret": signed({"alg": "HS256"}, key=OctKey.import_key(KEY.as_dict(private=False)["x"])),

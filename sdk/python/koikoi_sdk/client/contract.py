@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ TYPE = "koikoi-contract+jws"
 MAX_CONTRACT_LENGTH = 4096
 # RFC 9864 renames the algorithm; the services pin the name every library knows.
 warnings.filterwarnings("ignore", message="EdDSA is deprecated", category=SecurityWarning)
+_MATCH_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""It names a directory on this device and a path at the relay, so nothing else may pass."""
 _FORBIDDEN_HEADERS = {"jku", "x5u", "jwk", "x5c", "crit", "b64"}
 
 
@@ -55,4 +58,7 @@ def _verify(token: str, jwks: str, issuer: str) -> SignedContract:
     members = json.loads(document.payload)
     if members["iss"] != issuer:
         raise ValueError("another issuer")
-    return SignedContract(token, document.payload, str(members["jti"]))
+    match_id = members["jti"]
+    if not isinstance(match_id, str) or not _MATCH_ID.fullmatch(match_id):
+        raise ValueError("the match id is no UUID")
+    return SignedContract(token, document.payload, match_id)
