@@ -1,6 +1,7 @@
 """A session between its disk and a relay that drops, forgets, refuses and delivers nonsense."""
 
 import asyncio
+import base64
 import json
 from pathlib import Path
 
@@ -173,6 +174,8 @@ async def test_a_refused_message_is_kept_as_evidence(tmp_path: Path):
     assert [(seat, close.dispute_reason) for seat, close in table.relay.claims] == [(honest.index, Reason.PROOF)]
     evidence = json.loads((honest.outbox.directory / "evidence").read_bytes())
     assert evidence["reason"] == Reason.PROOF
+    assert bytes.fromhex(evidence["session_id"]) == error.evidence.session_id != b""
+    assert base64.b64decode(evidence["answered"]) == error.evidence.answered != b""
     assert not honest.outbox.is_open
 
 

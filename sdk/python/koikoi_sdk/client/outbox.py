@@ -154,13 +154,15 @@ class Outbox:
             raise StorageError(f"the result of match {self.match_id} is damaged") from error
 
     def save_evidence(self, evidence: Evidence) -> None:
-        """Keep what the opponent signed and why it was refused."""
+        """Keep what the opponent signed and why it was refused; with the contract beside it others can check it."""
         members = {
             "reason": int(evidence.reason),
             "check": evidence.check,
+            "session_id": evidence.session_id.hex(),
             "head": evidence.head.hex(),
             "body": base64.b64encode(evidence.body).decode(),
             "signature": evidence.signature.hex(),
+            "answered": base64.b64encode(evidence.answered).decode(),
         }
         write_private(self.directory / "evidence", json.dumps(members).encode())
 

@@ -105,11 +105,18 @@ class Channel:
         Raises:
             TransportError: It was not sealed by the peer in this session.
         """
+        return self._decrypt(envelope, self.receiving)
+
+    def reopen(self, envelope: bytes) -> bytes:
+        """Give the inside of an envelope that this device sealed."""
+        return self._decrypt(envelope, self.sending)
+
+    def _decrypt(self, envelope: bytes, key: bytes) -> bytes:
         nonce, sealed = envelope[:NONCE_SIZE], envelope[NONCE_SIZE:]
         if len(sealed) < TAG_SIZE:
             raise TransportError("the envelope is too short")
         try:
-            return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(sealed, self.session_id, nonce, self.receiving)
+            return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(sealed, self.session_id, nonce, key)
         except CryptoError:
             raise TransportError("the envelope does not open") from None
 

@@ -301,11 +301,21 @@ class Seat:
 
     def _reject(self, error: RemoteProtocolError, message: Signed | None) -> Rejected:
         state = self._state
-        signed = (message.body, message.signature) if message else ()
-        state.evidence = Evidence(error.reason, error.check, state.head, *signed)
+        body, signature = (message.body, message.signature) if message else (b"", b"")
+        known = self._evidenced()
+        state.evidence = Evidence(error.reason, error.check, state.head, body, signature, *known)
         state.outbox = None
         self._table.erase()
         return Rejected(state.evidence)
+
+    def _evidenced(self) -> tuple[bytes, bytes]:
+        """Give the session's id and the own message to which the peer answers, as far as there are any."""
+        channel, sent = self._state.channel, self._state.outbox
+        if channel is None:
+            return b"", b""
+        if sent is None or sent.phase is phase_of(K.HELLO):  # which travels unsealed
+            return channel.session_id, b""
+        return channel.session_id, channel.reopen(sent.envelope)
 
     # Sending.
 

@@ -30,7 +30,9 @@ class Outgoing:
 class Evidence:
     """What the peer signed (or, when it signed nothing, sent) and why it was refused.
 
-    Someone who knows the session's id, both device keys and `head`, the one before, can check it.
+    Whoever has the contract can check the signature over `session_id` and `body`. `answered` is this device's own
+    message before, body and signature: `head`, which the peer signed in its turn, is the head after it. So a bad S2
+    is shown together with the S1 it shuffles, and no secret is needed.
     """
 
     reason: Reason
@@ -38,6 +40,8 @@ class Evidence:
     head: bytes = field(repr=False)
     body: bytes = field(default=b"", repr=False)
     signature: bytes = field(default=b"", repr=False)
+    session_id: bytes = field(default=b"", repr=False)
+    answered: bytes = field(default=b"", repr=False)
 
 
 @dataclass(slots=True)
