@@ -188,7 +188,7 @@ async def speak_json(request: web.Request, handler: Any) -> web.StreamResponse:
         return error_response(error.status)
     except Exception as error:  # noqa: BLE001 - the edge is where every error ends
         error_id = secrets.token_hex(8)
-        log.get().error("gateway.failed", error_id=error_id, exc_info=error)
+        log.get().error("gateway.failed", error_id=error_id, **log.describe(error))
         return error_response(own_status(BackendFailed(f"Internal error {error_id}.")))
     return answer
 

@@ -6,7 +6,6 @@ Default deny: a method needs a valid access token unless it is listed as anonymo
 import asyncio
 import secrets
 import time
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -187,8 +186,7 @@ class _Edge(grpc.aio.ServerInterceptor):
             f"{self._metrics.service}.rpc.failed",
             method=method,
             error_id=error_id,
-            error=type(error).__name__,  # where, but not the message: a driver's may quote a row
-            trace=traceback.format_tb(error.__traceback__),
+            **log.describe(error),
         )
         return status_pb2.Status(code=int(Code.INTERNAL), message=f"Internal error {error_id}.")
 

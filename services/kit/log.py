@@ -6,6 +6,7 @@ Never log a token, a key, a payload or a password. Account and device ids may ap
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Mapping
 from typing import Any, TextIO
 
@@ -13,7 +14,7 @@ import structlog
 
 from services.kit.settings import SettingsError
 
-__all__ = ["Logger", "configure", "get"]
+__all__ = ["Logger", "configure", "describe", "get"]
 
 Logger = structlog.typing.FilteringBoundLogger
 _LEVELS = ("debug", "info", "warning", "error")
@@ -40,7 +41,6 @@ def configure(service: str, environ: Mapping[str, str] = os.environ, stream: Tex
             structlog.processors.add_log_level,
             add_service,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer(ensure_ascii=False),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(number),
@@ -48,7 +48,26 @@ def configure(service: str, environ: Mapping[str, str] = os.environ, stream: Tex
         cache_logger_on_first_use=False,
     )
     # Libraries (grpc, asyncio, aiohttp) speak through the standard library; only their warnings matter here.
-    logging.basicConfig(level=max(number, logging.WARNING), stream=stream or sys.stderr, force=True)
+    logging.basicConfig(level=max(number, logging.WARNING), handlers=[_Libraries()], force=True)
+
+
+class _Libraries(logging.Handler):
+    """Writes what a library says as one line of ours, without what it quotes.
+
+    An exception's message may hold a stranger's bytes (aiohttp shows the header line it cannot read, and a token may be
+    in it), so of an exception only its kind and place are kept, and of a message its first line.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = {"logger": record.name, "text": record.getMessage().partition("\n")[0]}
+        if record.exc_info and (error := record.exc_info[1]) is not None:
+            said |= describe(error)
+        get().log(record.levelno, "library.said", **said)
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """Say what happened where, for a log line; not the message, which may quote a row, a header or a token."""
+    return {"error": type(error).__name__, "trace": traceback.format_tb(error.__traceback__)}
 
 
 def get() -> Logger:
