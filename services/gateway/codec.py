@@ -19,6 +19,8 @@ from services.gateway.errors import RequestInvalid
 
 JSON = "application/json"
 PROTO = "application/proto"
+MAX_ELEMENTS = 256
+"""Of an array; more than any method takes. Each is read by itself, so 64 KiB of tiny ones would take a second."""
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)={0,2}")
 _KINDS = {
     FieldDescriptor.CPPTYPE_STRING: "text",
@@ -102,8 +104,8 @@ def _check_field(value: object, field: FieldDescriptor, message: Message, path: 
         return None
     if not field.is_repeated:
         return _check_value(value, field, message, path)
-    if not isinstance(value, list):
-        raise _wrong(path, "an array")
+    if not isinstance(value, list) or len(value) > MAX_ELEMENTS:
+        raise _wrong(path, f"an array of at most {MAX_ELEMENTS} elements")
     for index, element in enumerate(value):
         _check_value(element, field, message, f"{path}[{index}]")
     return None
