@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import resource
 import socket
 import sys
 from collections.abc import Callable
@@ -228,3 +229,11 @@ def test_fault_of_our_own_keeps_its_traceback(koikoi: Koikoi, monkeypatch: pytes
     monkeypatch.setattr(sys, "argv", ["koikoi", "rooms"])
     with pytest.raises(ZeroDivisionError):
         cli.main()
+
+
+def test_no_core_file_is_left(koikoi: Koikoi, monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/protocol.md section 11: it would hold the device key and every card."""
+    limits: list[tuple[int, tuple[int, int]]] = []
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limit: limits.append((kind, limit)))
+    koikoi("--help")
+    assert limits == [(resource.RLIMIT_CORE, (0, 0))]

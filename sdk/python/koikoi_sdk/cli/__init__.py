@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import resource
 import sys
 
 import click
@@ -54,6 +55,7 @@ def main() -> None:
     """Run the command; an expected failure is one sentence on standard error and exit status 1."""
     from koikoi_sdk.cli.failures import describe
 
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold cards and keys
     try:
         sys.exit(cli.main(standalone_mode=False))
     except click.exceptions.Abort:
