@@ -34,7 +34,8 @@ class SignedContract:
 def verify_contract(token: str, *, jwks: str, issuer: str) -> SignedContract:
     """Verify a contract with the lobby's key set; `issuer` contains the environment's name.
 
-    Times and content are checked by `table`, which refuses a contract that breaks docs/protocol.md section 9.
+    Its content is checked by `table`, which refuses a contract that breaks docs/protocol.md section 9; its times by
+    the relay, on the one clock that counts.
 
     Raises:
         ServerError: CONTRACT_INVALID; do not connect.
