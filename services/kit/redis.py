@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from hashlib import sha1
 from typing import Any, Protocol
 
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 from redis.exceptions import BusyLoadingError, ClusterDownError, NoScriptError, ReadOnlyError
@@ -29,19 +29,21 @@ class Script(Protocol):
 def open_client(url: str, *, max_connections: int = 32) -> Redis:
     """Make a client for `redis://`, `rediss://` or `unix://` URLs; connects at the first command.
 
-    Answers are bytes. A command waits at most 5 s and is repeated once only when the connection was refused or dropped,
-    so every script must be safe to run twice. Close with `await client.aclose()`.
+    Answers are bytes. A command waits at most 5 s for a free connection, as long for its answer, and is repeated once
+    only when the connection was refused or dropped, so every script must be safe to run twice. Close with
+    `await client.aclose()`.
     """
-    client: Redis = Redis.from_url(
+    pool = BlockingConnectionPool.from_url(
         url,
         max_connections=max_connections,
+        timeout=5,
         socket_timeout=5.0,
         socket_connect_timeout=2.0,
         health_check_interval=15,
         retry=Retry(ExponentialBackoff(cap=0.2, base=0.05), 1),
         retry_on_error=[RedisConnectionError],
     )
-    return client
+    return Redis.from_pool(pool)
 
 
 def load_script(client: Redis, text: str) -> Script:

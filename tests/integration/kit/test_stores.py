@@ -152,3 +152,13 @@ async def test_fifty_at_once_get_exactly_the_limit(redis_url, fake_clock: FakeCl
     assert sum(answer is None for answer in answers) == 7
     assert 0 < await client.pttl("test:{a}") <= 60_000
     await client.aclose()
+
+
+async def test_more_commands_at_once_than_connections_wait_their_turn(redis_url):
+    client = open_client(redis_url, max_connections=4)
+    slow = load_script(client, "local n = 0 for i = 1, 20000 do n = n + i end return n")
+    try:
+        assert await asyncio.gather(*(slow(["k"]) for _ in range(300))) == [200_010_000] * 300
+        assert len(await client.client_list()) <= 4
+    finally:
+        await client.aclose()
