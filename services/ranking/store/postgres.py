@@ -66,16 +66,11 @@ class PostgresResults:
         time = datetime.fromtimestamp(now, UTC)
         try:
             async with self._pool.acquire() as connection, connection.transaction():
-                receipt = await self._record(connection, proof, time, rate)
-        except asyncpg.UniqueViolationError:  # another match of the same session; it shares no lock with this one
-            receipt = None
-        if receipt is not None:
-            return receipt
-        await self._note_conflict(proof, time)
-        raise ResultConflict(
-            "Another result of this match was recorded before; this one was noted.",
-            metadata={"match_id": str(proof.contract.match_id)},
-        )
+                return await self._record(connection, proof, time, rate)
+        # Unique: another contract with this match id came at the same time; it shares no lock with this one.
+        except (ResultConflict, asyncpg.UniqueViolationError):
+            await self._note_conflict(proof, time)
+            raise _conflict(proof) from None
 
     async def list_standings(self, after: Cursor | None, count: int) -> tuple[list[Standing], int, int]:
         """Give rated accounts after the cursor, and both places of the first of them."""
@@ -104,13 +99,14 @@ class PostgresResults:
             better, _ = await _count_better(connection, row) if row["matches"] else (-1, 0)
         return _standing(row), better + 1
 
-    async def _record(self, connection: Connection, proof: Proof, time: datetime, rate: Rate) -> Receipt | None:
-        """Give the receipt, the stored one for a statement that stands already; None for a contradiction."""
+    async def _record(self, connection: Connection, proof: Proof, time: datetime, rate: Rate) -> Receipt:
+        """Give the receipt, the stored one for a statement that stands already; a contradiction undoes everything."""
         before = await _lock_accounts(connection, proof)
         stored = await connection.fetchrow("SELECT * FROM result WHERE match_id = $1", proof.contract.match_id)
         if stored is not None:
-            is_same = stored["statement"] == proof.claim.statement
-            return await _read_receipt(connection, stored) if is_same else None
+            if stored["statement"] != proof.claim.statement:
+                raise _conflict(proof)
+            return await _read_receipt(connection, stored)
         after = rate(before, proof.statement.winner) if proof.contract.is_ranked else before
         order_number = await _add_result(connection, proof, time)
         await _save_seats(connection, proof, order_number, before, after)
@@ -130,6 +126,13 @@ class PostgresResults:
                 time,
                 MAX_CONFLICTS,
             )
+
+
+def _conflict(proof: Proof) -> ResultConflict:
+    return ResultConflict(
+        "Another result of this match was recorded before; this one was noted.",
+        metadata={"match_id": str(proof.contract.match_id)},
+    )
 
 
 async def _lock_accounts(connection: Connection, proof: Proof) -> Ratings:

@@ -108,12 +108,13 @@ async def test_conflicts_of_a_match_are_bounded(bench):
     assert await bench.count("conflict") == 8
 
 
-async def test_a_session_counts_in_one_match_only(bench):
-    session_id = b"q" * 32
-    await bench.submit(make_game(session_id=session_id))
-    refused = await refusal(bench, make_game(session_id=session_id))
-    assert refused.reason == "RESULT_CONFLICT"
-    assert await bench.count("conflict") == 1
+async def test_a_loser_cannot_keep_a_result_out_with_its_session_id(bench):
+    """The loser knows the session id early, and signs with a friend another match's result that names it."""
+    winner, loser, friend = Device(name="Taro"), Device(name="Hana"), Device(name="Ume")
+    game = make_game(winner, loser, session_id=b"q" * 32)
+    await bench.submit(make_game(loser, friend, session_id=b"q" * 32))
+    assert (await bench.submit(game)).match_id == game.match_id
+    assert await bench.count("conflict") == 0
 
 
 async def test_an_unranked_result_is_recorded_but_not_rated(bench):
@@ -299,8 +300,10 @@ async def test_crossing_pairs_never_deadlock(bench):
             last[seat.account_id] = seat.rating_after
 
 
-async def test_a_session_shared_by_two_matches_at_once_counts_once(bench):
-    games = [make_game(session_id=b"z" * 32) for _ in range(6)]
+async def test_a_match_id_given_to_many_pairs_at_once_counts_once(bench):
+    """The lobby never does that; their accounts share no lock, so the table itself decides."""
+    match_id = make_game().match_id
+    games = [make_game(jti=match_id) for _ in range(6)]
     answers = await asyncio.gather(*(bench.submit(game) for game in games), return_exceptions=True)
     assert sum(isinstance(answer, pb.MatchResult) for answer in answers) == 1
     assert {answer.reason for answer in answers if isinstance(answer, Refused)} == {"RESULT_CONFLICT"}
