@@ -170,6 +170,7 @@ async def test_a_refused_message_is_kept_as_evidence(tmp_path: Path):
     error = results[honest.index]
     assert isinstance(error, RemoteProtocolError)
     assert error.evidence.reason is Reason.PROOF
+    assert str(error).startswith("the opponent broke the protocol: ")
     assert results[cheater] == MatchEnd(wire.OUTCOME_DISPUTED, None, None)
     assert [(seat, close.dispute_reason) for seat, close in table.relay.claims] == [(honest.index, Reason.PROOF)]
     evidence = json.loads((honest.outbox.directory / "evidence").read_bytes())
@@ -177,6 +178,20 @@ async def test_a_refused_message_is_kept_as_evidence(tmp_path: Path):
     assert bytes.fromhex(evidence["session_id"]) == error.evidence.session_id != b""
     assert base64.b64decode(evidence["answered"]) == error.evidence.answered != b""
     assert not honest.outbox.is_open
+
+
+async def test_nobody_is_accused_of_this_devices_own_restarts(tmp_path: Path):
+    """The third restart of its audit ends the match; the opponent signed nothing wrong, so nothing is kept of it."""
+    pair = audited(Kind.AU2)
+    device = pair.other(pair.sender)
+    device._table.round.restarts[device.seat] = 2
+    table = tables(tmp_path, pair)
+    results = await asyncio.gather(*(device.play(Player()) for device in table.devices), return_exceptions=True)
+    error = results[device.seat]
+    assert isinstance(error, RemoteProtocolError)
+    assert str(error) == "the match cannot go on: the audit was begun anew too often (reason 12)"
+    assert table.relay.claims[-1][1].dispute_reason == Reason.ATTEMPTS
+    assert not (table.devices[device.seat].outbox.directory / "evidence").exists()
 
 
 async def test_a_refusal_outlives_a_crash(tmp_path: Path):

@@ -29,10 +29,14 @@ class LocalProtocolError(KoikoiError, TableLocalProtocolError):
 
 
 class RemoteProtocolError(KoikoiError):
-    """The opponent's message is illegal or a proof fails; the match was closed as disputed."""
+    """The opponent's message is illegal or a proof fails; the match was closed as disputed.
+
+    Without a message in the evidence nobody is accused: a device's own deals or audits were too many.
+    """
 
     def __init__(self, evidence: Evidence) -> None:
-        super().__init__(f"the opponent broke the protocol: {evidence.check} (reason {evidence.reason})")
+        what = "the opponent broke the protocol" if evidence.body else "the match cannot go on"
+        super().__init__(f"{what}: {evidence.check} (reason {int(evidence.reason)})")
         self.evidence = evidence
 
 

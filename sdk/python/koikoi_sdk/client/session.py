@@ -270,7 +270,8 @@ class Session:
     async def _carry_out(self, connection: Connection, step: Step) -> None:
         """Send what the step owes; safe to repeat."""
         if isinstance(step, Rejected):
-            self._outbox.save_evidence(step.evidence)
+            if step.evidence.body:
+                self._outbox.save_evidence(step.evidence)
             self._dispute = int(step.evidence.reason)
         if self._dispute is not None:
             close = match.Close(outcome=match.OUTCOME_DISPUTED, dispute_reason=self._dispute)
