@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
-import grpc
 from aiohttp import web
 
 from services.gateway.backends import OPTIONS, Backends
@@ -15,6 +14,7 @@ from services.gateway.pages import FrontPage, KeySets, Probes
 from services.gateway.settings import Settings
 from services.kit.app import App
 from services.kit.clock import Clock, SystemClock
+from services.kit.grpc_server import open_channel
 from services.kit.health import Health, serve_http
 from services.kit.metrics import Metrics
 from services.kit.settings import host_port, load
@@ -32,7 +32,7 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
     health, metrics = Health(), Metrics("gateway")
     async with AsyncExitStack() as stack:
         channels = {
-            name: await stack.enter_async_context(grpc.aio.insecure_channel(target, options=OPTIONS))
+            name: await stack.enter_async_context(open_channel(target, OPTIONS))
             for name, target in settings.targets.items()
         }
         application = _application(settings, Backends(channels), health, metrics, clock)

@@ -17,9 +17,6 @@ RETRY_AFTER_S = 1.0
 MAX_ANSWER_SIZE = 1 << 20
 OPTIONS = (
     ("grpc.max_receive_message_length", MAX_ANSWER_SIZE),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.lb_policy_name", "round_robin"),
 )
 

@@ -25,7 +25,7 @@ from services.kit.limits import resolve_address
 from services.kit.metrics import Metrics
 from services.kit.tokens import AccessTokenVerifier, Caller
 
-__all__ = ["caller", "client_address", "rich_status", "start_server"]
+__all__ = ["caller", "client_address", "open_channel", "rich_status", "start_server"]
 
 _caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
 _address: ContextVar[str] = ContextVar("client_address", default="unknown")
@@ -38,6 +38,17 @@ _OPTIONS = (
     ("grpc.keepalive_time_ms", 25_000),
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
 )
+_CHANNEL_OPTIONS = (
+    ("grpc.enable_http_proxy", 0),  # our services are near; a proxy that the machine names is for the world outside
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),  # not gRPC's own two minutes
+)
+
+
+def open_channel(target: str, options: Sequence[tuple[str, Any]] = ()) -> grpc.aio.Channel:
+    """Open a channel to another of our services; it connects at the first call, and again soon after a loss."""
+    return grpc.aio.insecure_channel(target, options=(*_CHANNEL_OPTIONS, *options))
 
 
 def caller() -> Caller:

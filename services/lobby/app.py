@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 from services.kit import log
 from services.kit.app import App
 from services.kit.clock import Clock, SystemClock
-from services.kit.grpc_server import start_server
+from services.kit.grpc_server import open_channel, start_server
 from services.kit.health import Health, serve_http
 from services.kit.limits import Limiter
 from services.kit.metrics import Metrics
@@ -64,7 +64,7 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
         _start(stack, _sweep(Sweeper(rooms, index, clock), index, settings.sweep_period_s))
         health = Health({"redis": lambda: cast("Awaitable[object]", client.ping())})
         handlers = LobbyHandlers(lobby, keys, revocations.is_revoked)
-        channel = await stack.enter_async_context(grpc.aio.insecure_channel(settings.auth_target))
+        channel = await stack.enter_async_context(open_channel(settings.auth_target))
         auth_keys = KeySet(settings.issuer_of_tokens, _fetch_keys(channel), clock)
         grpc_port = await stack.enter_async_context(
             start_server(

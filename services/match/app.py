@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from services.kit import postgres
 from services.kit.app import App
 from services.kit.clock import Clock, SystemClock
-from services.kit.grpc_server import start_server
+from services.kit.grpc_server import open_channel, start_server
 from services.kit.health import Health, serve_http
 from services.kit.metrics import Metrics
 from services.kit.redis import open_client
@@ -89,7 +89,7 @@ async def _make_relay(
     news = RedisNews(_client(stack, settings.redis_url))
     stack.push_async_callback(news.aclose)
     matches = Matches(store, news, settings.limits(), counts, lambda: int(clock.now() * 1000))
-    channel = await stack.enter_async_context(grpc.aio.insecure_channel(settings.lobby_target))
+    channel = await stack.enter_async_context(open_channel(settings.lobby_target))
     lobby_keys = KeySet(settings.issuer_of_contracts, _fetch_keys(channel), clock)
     relay = Relay(
         process=process,

@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
-import grpc
 from koikoi.ranking.v1 import ranking_service_pb2_grpc
 
 from services.kit import log
 from services.kit.app import App
 from services.kit.clock import Clock, SystemClock
-from services.kit.grpc_server import start_server
+from services.kit.grpc_server import open_channel, start_server
 from services.kit.health import Health, serve_http
 from services.kit.limits import Limiter
 from services.kit.metrics import Metrics
@@ -42,7 +41,7 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
         await check_migrations(pool, SCHEMA, MIGRATIONS)
         redis = open_client(settings.redis_url)
         stack.push_async_callback(redis.aclose)
-        channel = await stack.enter_async_context(grpc.aio.insecure_channel(settings.lobby_target))
+        channel = await stack.enter_async_context(open_channel(settings.lobby_target))
         issuer = settings.issuer_of_contracts
         ranking = Ranking(
             results=PostgresResults(pool),

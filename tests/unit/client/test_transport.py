@@ -240,3 +240,15 @@ async def test_a_grpc_status_that_is_none() -> None:
     async with grpc_door(Broken()) as connection:
         with pytest.raises(RelayClosed, match="UNAVAILABLE"):
             await connection.receive()
+
+
+async def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("grpc_proxy", "https_proxy", "http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    async with (
+        grpc_door(Servicer()) as connection,
+        websocket(lambda socket: socket.send_bytes(FRAME.SerializeToString())) as other,
+    ):
+        assert await asyncio.wait_for(connection.receive(), 5) == FRAME
+        assert await asyncio.wait_for(other.receive(), 5) == FRAME

@@ -27,6 +27,7 @@ OPTIONS = (
     ("grpc.keepalive_timeout_ms", 15_000),
     ("grpc.max_receive_message_length", 16 * 1024),
     ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),  # like the other door: a proxy of the environment would swallow loopback calls too
 )
 
 
