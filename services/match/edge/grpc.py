@@ -19,6 +19,7 @@ __all__ = ["ANONYMOUS", "GrpcDoor"]
 
 ANONYMOUS = ("Relay", "GetKeySet")
 _MATCH_ID = "koikoi-match-id"
+_ABORT_AFTER_S = 2.0
 
 
 class GrpcDoor:
@@ -53,7 +54,7 @@ class GrpcDoor:
 
     async def _relay(self, requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[bytes]:
         self._gate.enter()
-        outlet = _GrpcOutlet(self._limits.most_unsent_bytes)
+        outlet = _GrpcOutlet(self._limits.most_unsent_bytes, asyncio.current_task())
         metadata = {str(key): str(value) for key, value in context.invocation_metadata() or ()}
 
         async def receive(pause_s: float) -> bytes | None:
@@ -71,6 +72,7 @@ class GrpcDoor:
                 raise outlet.error
             await visit
         finally:
+            outlet.leave()
             visit.cancel()
             with contextlib.suppress(asyncio.CancelledError, RelayError):
                 await visit
@@ -81,10 +83,14 @@ _SERVICE = match_service_pb2.DESCRIPTOR.services_by_name["MatchService"].full_na
 
 
 class _GrpcOutlet:
-    """Keeps what the stream has not taken yet, bounded; gRPC's flow control decides when it takes more."""
+    """Keeps what the stream has not taken yet, bounded; gRPC's flow control decides when it takes more.
 
-    def __init__(self, most_unsent_bytes: int) -> None:
-        self._most_unsent_bytes = most_unsent_bytes
+    A client that reads nothing never hears that its stream is over, so after a while the RPC is cancelled.
+    """
+
+    def __init__(self, most_unsent_bytes: int, rpc: "asyncio.Task[Any] | None") -> None:
+        self._most_unsent_bytes, self._rpc = most_unsent_bytes, rpc
+        self._abort: asyncio.TimerHandle | None = None
         self._unsent: deque[bytes] = deque()
         self._unsent_bytes = 0
         self._news = asyncio.Event()
@@ -111,8 +117,15 @@ class _GrpcOutlet:
             self.finish()
 
     def finish(self) -> None:
+        if not self._is_finished and self._rpc is not None:
+            self._abort = asyncio.get_running_loop().call_later(_ABORT_AFTER_S, self._rpc.cancel)
         self._is_finished = True
         self._news.set()
+
+    def leave(self) -> None:
+        self._is_finished = True
+        if self._abort is not None:
+            self._abort.cancel()
 
     async def take(self) -> AsyncIterator[bytes]:
         while True:

@@ -65,6 +65,10 @@ class Gate:
         """Let a connection out."""
         self._open -= 1
 
+    def budget(self) -> "Budget":
+        """Return what a new connection may send."""
+        return Budget(self._limits, self._clock)
+
 
 class Budget:
     """What one connection may send in any window; tells how long to pause reading."""

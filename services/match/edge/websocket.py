@@ -64,6 +64,7 @@ async def serve_websocket(address: str, porter: Porter, gate: Gate, limits: Door
         host,
         port,
         websocket_handshake_timeout=limits.join_within_s,
+        enable_auto_pong=False,
         enable_auto_ping=True,
         auto_ping_idle_timeout=limits.ping_every_s,
         auto_ping_reply_timeout=max(0.1, limits.silent_for_s - limits.ping_every_s),
@@ -82,6 +83,10 @@ async def serve_websocket(address: str, porter: Porter, gate: Gate, limits: Door
         await asyncio.gather(*(visit.done() for visit in list(visits)))
 
 
+def _too_slow() -> SlowConsumer:
+    return SlowConsumer("The connection reads too slowly; connect again.", retry_after_s=1.0)
+
+
 def _refused(status: int, body: bytes) -> WSUpgradeResponseWithListener:
     return WSUpgradeResponseWithListener(WSUpgradeResponse.create_error_response(status, body), None)
 
@@ -98,6 +103,7 @@ class _Visit(WSListener):
         self._is_open = False
         self._is_paused = False
         self._is_admitted = False
+        self._control = gate.budget()
         self._task: asyncio.Task[None] | None = None
 
     # --- picows ------------------------------------------------------------------------------------------------------
@@ -115,16 +121,16 @@ class _Visit(WSListener):
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         if frame.msg_type == WSMsgType.CLOSE:
-            self._stop_reading()
-            transport.send_close(frame.get_close_code())
-            transport.disconnect()
+            self._say_bye(WSCloseCode.OK.value, "")  # an echo could be a code that must not be sent
         elif frame.msg_type == WSMsgType.BINARY and frame.fin and not (frame.rsv1 or frame.rsv2 or frame.rsv3):
             self._inbox.append(frame.get_payload_as_bytes())
             self._news.set()
             if len(self._inbox) >= _INBOX_PAUSE and not self._is_paused:
                 self._is_paused = True
                 transport.underlying_transport.pause_reading()
-        elif frame.msg_type not in (WSMsgType.PING, WSMsgType.PONG):
+        elif frame.msg_type in (WSMsgType.PING, WSMsgType.PONG):
+            self._answer(frame)
+        else:
             self.close(FrameInvalid("Messages are binary, whole and not compressed."))
 
     def on_ws_disconnected(self, transport: WSTransport) -> None:
@@ -155,7 +161,7 @@ class _Visit(WSListener):
         if not self._is_open or self._transport is None:
             return
         if self._socket().get_write_buffer_size() + len(data) > self._limits.most_unsent_bytes:
-            self.close(SlowConsumer("The connection reads too slowly; connect again.", retry_after_s=1.0))
+            self.close(_too_slow())
             return
         self._transport.send(WSMsgType.BINARY, data)
 
@@ -169,6 +175,17 @@ class _Visit(WSListener):
         self._close(error.close_code, error.reason + hint)
 
     # --- own ---------------------------------------------------------------------------------------------------------
+
+    def _answer(self, frame: WSFrame) -> None:
+        """Answer a ping; they have a budget, and a client that reads no answer must not pile them up here."""
+        if not self._is_open or self._transport is None:
+            return
+        if self._control.spend(0) > 0:
+            self.close(FrameInvalid("Too many pings."))
+        elif self._socket().get_write_buffer_size() > self._limits.most_unsent_bytes:
+            self.close(_too_slow())
+        elif frame.msg_type == WSMsgType.PING:
+            self._transport.send_pong(frame.get_payload_as_bytes())
 
     async def _run(self) -> None:
         try:
@@ -184,10 +201,15 @@ class _Visit(WSListener):
             self._visits.discard(self)
 
     def _close(self, code: int, reason: str) -> None:
+        if self._is_open:
+            self._inbox.clear()
+            self._say_bye(code, reason)
+
+    def _say_bye(self, code: int, reason: str) -> None:
+        """Close; what is in the inbox is still done."""
         if not self._is_open or self._transport is None:
             return
         self._stop_reading()
-        self._inbox.clear()
         self._transport.send_close(cast("WSCloseCode", code), reason.encode())
         self._transport.disconnect()
         asyncio.get_running_loop().call_later(_ABORT_AFTER_S, self._socket().abort)
