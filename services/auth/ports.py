@@ -56,9 +56,10 @@ class Rotation:
 
 @dataclass(frozen=True)
 class Request:
-    """Is what makes a repeated call the same one: who, which attempt, which content, when (unix seconds)."""
+    """Is what makes a repeated call the same one: who, which attempt, which content; from which device, when."""
 
     account_id: UUID
+    device_id: UUID
     request_id: str
     content_hash: bytes
     time: float
@@ -109,15 +110,17 @@ class Accounts(Protocol):
         ...
 
     async def update_profile(self, request: Request, display_name: str | None, avatar: str | None) -> Profile | None:
-        """Change what is given, once per request; returns the profile as it is now.
+        """Change what is given, once per request; returns the profile as it is now, nothing for a signed-out device.
 
         Raises:
             RequestIdReused: The request id was used for other content.
         """
         ...
 
-    async def sign_out(self, request: Request, device_id: UUID | None) -> int:
-        """End the session of one device, or all (None), once per request; returns how many this call ended.
+    async def sign_out(self, request: Request, *, all_devices: bool) -> int | None:
+        """End the session of the calling device, or all, once per request; returns how many this call ended.
+
+        Nothing when a signed-out device wants to end all.
 
         Raises:
             RequestIdReused: The request id was used for other content.
@@ -165,7 +168,11 @@ class Limits(Protocol):
         ...
 
     async def change(self, account_id: UUID) -> None:
-        """Count a change of a profile or a sign-out."""
+        """Count a change of a profile."""
+        ...
+
+    async def sign_out(self, device_id: UUID) -> None:
+        """Count a sign-out."""
         ...
 
 

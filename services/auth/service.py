@@ -207,10 +207,13 @@ class AuthService:
     async def sign_out(self, account_id: UUID, device_id: UUID, *, all_devices: bool, request_id: str) -> int:
         """End the session of the calling device, or all sessions of the account; returns how many this call ended."""
         check_request_id(request_id)
-        await self._limits.change(account_id)
+        await self._limits.sign_out(device_id)
         content = content_hash(b"sign-out", bytes([all_devices]))
-        request = Request(account_id, request_id, content, self._clock.now())
-        return await self._accounts.sign_out(request, None if all_devices else device_id)
+        request = Request(account_id, device_id, request_id, content, self._clock.now())
+        ended = await self._accounts.sign_out(request, all_devices=all_devices)
+        if ended is None:
+            raise _signed_out()
+        return ended
 
     async def announce_sign_outs(self) -> int:
         """Tell the other services about sign-outs not announced yet; returns how many there were."""
@@ -225,7 +228,7 @@ class AuthService:
         return await self._existing_profile(account_id)
 
     async def update_profile(
-        self, account_id: UUID, *, display_name: str | None, avatar: str | None, request_id: str
+        self, account_id: UUID, device_id: UUID, *, display_name: str | None, avatar: str | None, request_id: str
     ) -> Profile:
         """Change what is given and return the profile as it is now; a repeated request changes nothing again."""
         check_request_id(request_id)
@@ -233,10 +236,10 @@ class AuthService:
         name = None if display_name is None else normalise_display_name(display_name)
         picture = None if avatar is None else check_avatar(avatar, self._policy.picture_host)
         content = content_hash(b"profile", *(repr(value).encode() for value in (name, picture)))
-        request = Request(account_id, request_id, content, self._clock.now())
+        request = Request(account_id, device_id, request_id, content, self._clock.now())
         profile = await self._accounts.update_profile(request, name, picture)
         if profile is None:
-            raise _unknown_account()
+            raise _signed_out()
         return profile
 
     def key_set(self) -> str:
@@ -340,6 +343,10 @@ def _check_device_key(device_key: bytes) -> None:
 def _check_signature(device_key: bytes, signature: bytes, message: bytes) -> None:
     if not verify(device_key, signature, message):
         raise SignatureInvalid("The device signature does not verify.", field="device_signature")
+
+
+def _signed_out() -> AccessTokenInvalid:
+    return AccessTokenInvalid("This device has been signed out; sign in again.")
 
 
 def _unknown_account() -> AccessTokenInvalid:

@@ -105,7 +105,7 @@ class RateLimited(AuthError):
 
 
 class AccessTokenInvalid(AuthError):
-    """The access token names an account that does not exist here."""
+    """The access token names an account that does not exist here, or a device that was signed out."""
 
     code = Code.UNAUTHENTICATED
     reason = "ACCESS_TOKEN_INVALID"

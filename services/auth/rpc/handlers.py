@@ -56,8 +56,10 @@ class AuthHandlers(pb_grpc.AuthServiceServicer):
 
     async def UpdateProfile(self, request: pb.UpdateProfileRequest, context: Any) -> pb.UpdateProfileResponse:  # noqa: N802
         """Change the caller's display name or avatar."""
+        who = caller()
         profile = await self._service.update_profile(
-            UUID(caller().account_id),
+            UUID(who.account_id),
+            UUID(who.device_id),
             display_name=request.display_name if request.HasField("display_name") else None,
             avatar=request.avatar if request.HasField("avatar") else None,
             request_id=request.request_id,

@@ -26,6 +26,10 @@ MIGRATIONS = Path(__file__).parent / "sql"
 _KEEP_SESSION_S = 7 * 86_400.0
 _KEEP_REQUEST_S = 86_400.0
 
+_IS_SIGNED_IN = """
+    SELECT EXISTS (SELECT FROM sessions WHERE account_id = $1 AND device_id = $2 AND end_time IS NULL)
+"""
+
 _Connection: TypeAlias = "PoolConnectionProxy[Record]"
 
 
@@ -92,8 +96,10 @@ class PostgresAccounts:
             return await _profile(connection, account_id)
 
     async def update_profile(self, request: Request, display_name: str | None, avatar: str | None) -> Profile | None:
-        """Change what is given, once per request; returns the profile as it is now."""
+        """Change what is given, once per request; returns the profile as it is now, nothing for a signed-out device."""
         async with self._pool.acquire() as connection, connection.transaction():
+            if not await connection.fetchval(_IS_SIGNED_IN, request.account_id, request.device_id):
+                return None
             if await _is_first(connection, request):
                 await connection.execute(
                     """
@@ -106,22 +112,28 @@ class PostgresAccounts:
                 )
             return await _profile(connection, request.account_id)
 
-    async def sign_out(self, request: Request, device_id: UUID | None) -> int:
-        """End the session of one device, or all (None), once per request; returns how many this call ended."""
+    async def sign_out(self, request: Request, *, all_devices: bool) -> int | None:
+        """End the session of the calling device, or all, once per request; returns how many this call ended.
+
+        A device that is signed out cannot end the others, while its access token is valid a little longer: None.
+        """
         async with self._pool.acquire() as connection, connection.transaction():
             if not await _is_first(connection, request):
                 return 0
+            if not await connection.fetchval(_IS_SIGNED_IN, request.account_id, request.device_id):
+                return None if all_devices else 0
             ended = await connection.fetch(
                 """
                 UPDATE sessions SET end_time = $3, end_reason = 'signed_out'
-                WHERE account_id = $1 AND ($2::uuid IS NULL OR device_id = $2) AND end_time IS NULL
+                WHERE account_id = $1 AND ($4 OR device_id = $2) AND end_time IS NULL
                 RETURNING expire_time
                 """,
                 request.account_id,
-                device_id,
+                request.device_id,
                 request.time,
+                all_devices,
             )
-        return sum(row["expire_time"] > request.time for row in ended)
+        return len([row for row in ended if row["expire_time"] > request.time])
 
     async def unannounced(self, limit: int) -> Sequence[Revocation]:
         """Return sign-outs that were not announced yet, the oldest first."""

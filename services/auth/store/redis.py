@@ -88,8 +88,12 @@ class RedisLimits:
         await self._take(f"refresh:{session_id}")
 
     async def change(self, account_id: UUID) -> None:
-        """Count a change of a profile or a sign-out."""
+        """Count a change of a profile."""
         await self._take(f"change:{account_id}")
+
+    async def sign_out(self, device_id: UUID) -> None:
+        """Count a sign-out; by device, so that a thief of one cannot keep the others from signing it out."""
+        await self._take(f"sign-out:{device_id}")
 
     async def _take_address(self, what: str, address: str) -> None:
         key = f"{what}:address:{address_group(address)}"

@@ -65,13 +65,14 @@ async def test_nothing_secret_is_written_anywhere(world: World, log_lines: io.St
     bad = pb.GetProfileRequest()
     await refused(device.stub.GetProfile(bad, metadata=[("authorization", f"Bearer {request.id_token}")]))
     await device.profile()
+    await device.sign_in()
     await device.update_profile(display_name="べつの名")
     await device.sign_out()
 
     url = f"http://127.0.0.1:{world.app.ports['metrics']}/metrics"
     async with aiohttp.ClientSession() as session, session.get(url) as response:
         metrics = await response.text()
-    assert 'koikoi_auth_rpcs_total{method="SignIn",outcome="OK"} 1.0' in metrics
+    assert 'koikoi_auth_rpcs_total{method="SignIn",outcome="OK"} 2.0' in metrics
     written = log_lines.getvalue()
     assert written.count('"method": "SignIn"') == 5
     everything = "\n".join([written, metrics, *refusals])

@@ -229,6 +229,8 @@ async def test_signing_out_ends_the_devices_session_and_tells_the_others(world: 
     assert await device.sign_out(request_id="bye") == 0
     assert await device.sign_out() == 0
     await device.profile()  # the access token lives on; others learn of the end from the stream
+    async with Refused("ACCESS_TOKEN_INVALID", grpc.StatusCode.UNAUTHENTICATED):
+        await device.update_profile(display_name="ghost")
     async with Refused("REFRESH_TOKEN_INVALID"):
         await device.refresh()
     await other.refresh()
@@ -260,6 +262,30 @@ async def test_signing_out_everywhere_ends_all_sessions_of_the_account_only(worl
     await stranger.refresh()
     entries = await _announced(world, 3)
     assert {entry[b"device_id"].decode() for entry in entries} == {device.session.device_id for device in devices}
+
+
+async def test_a_device_that_was_signed_out_cannot_sign_out_the_others(world: World):
+    owner, lost = world.device(), world.device()
+    await owner.sign_in()
+    await lost.sign_in()
+    assert await lost.sign_out() == 1
+    async with Refused("ACCESS_TOKEN_INVALID", grpc.StatusCode.UNAUTHENTICATED):
+        await lost.sign_out(all_devices=True)
+    await owner.refresh()
+
+
+async def test_a_thief_cannot_use_up_the_owners_sign_outs(world: World):
+    async with world.running(device_per_minute="3"):
+        owner, lost = world.device(process=1), world.device(process=1)
+        await owner.sign_in()
+        await lost.sign_in()
+        for _ in range(3):
+            await lost.update_profile(display_name="x")
+        for _ in range(3):
+            await lost.sign_out()
+        async with Refused("RATE_LIMITED"):
+            await lost.sign_out()
+        assert await owner.sign_out(all_devices=True) == 1
 
 
 async def test_a_late_copy_of_a_sign_out_does_not_end_a_newer_session(world: World):

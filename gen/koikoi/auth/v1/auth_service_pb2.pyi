@@ -53,7 +53,9 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_RATE_LIMITED: _Reason.ValueType  # 12
     """Too many calls; wait for the retry delay."""
     REASON_ACCESS_TOKEN_INVALID: _Reason.ValueType  # 13
-    """The access token is missing, expired or not valid here; refresh the session, or sign in again."""
+    """The access token is missing, expired or not valid here (refresh the session), or its device was signed out (sign in
+    again).
+    """
     REASON_REQUEST_ID_REUSED: _Reason.ValueType  # 14
     """The same request_id was used before with other content; take a new one."""
     REASON_STORE_UNAVAILABLE: _Reason.ValueType  # 15
@@ -91,7 +93,9 @@ REASON_FIELD_INVALID: Reason.ValueType  # 11
 REASON_RATE_LIMITED: Reason.ValueType  # 12
 """Too many calls; wait for the retry delay."""
 REASON_ACCESS_TOKEN_INVALID: Reason.ValueType  # 13
-"""The access token is missing, expired or not valid here; refresh the session, or sign in again."""
+"""The access token is missing, expired or not valid here (refresh the session), or its device was signed out (sign in
+again).
+"""
 REASON_REQUEST_ID_REUSED: Reason.ValueType  # 14
 """The same request_id was used before with other content; take a new one."""
 REASON_STORE_UNAVAILABLE: Reason.ValueType  # 15

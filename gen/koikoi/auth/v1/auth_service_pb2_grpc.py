@@ -121,8 +121,9 @@ class AuthServiceServicer:
         """Ends the calling device's session, or every session of the account.
 
         Needs an access token. Is idempotent. The sign-out is announced to lobby and match, which refuse the device from
-        then on; elsewhere access tokens already issued stay valid until they expire (15 minutes). Errors: UNAUTHENTICATED
-        (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        then on. Here an access token already issued may read its profile until it expires (15 minutes), but changes nothing
+        and cannot sign out the others. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID,
+        REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

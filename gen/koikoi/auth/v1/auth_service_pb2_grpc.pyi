@@ -64,8 +64,9 @@ class AuthServiceStub:
     """Ends the calling device's session, or every session of the account.
 
     Needs an access token. Is idempotent. The sign-out is announced to lobby and match, which refuse the device from
-    then on; elsewhere access tokens already issued stay valid until they expire (15 minutes). Errors: UNAUTHENTICATED
-    (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    then on. Here an access token already issued may read its profile until it expires (15 minutes), but changes nothing
+    and cannot sign out the others. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID,
+    REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     GetProfile: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.GetProfileRequest, _auth_service_pb2.GetProfileResponse]
     """Returns the caller's own profile.
@@ -121,8 +122,9 @@ class AuthServiceAsyncStub(AuthServiceStub):
     """Ends the calling device's session, or every session of the account.
 
     Needs an access token. Is idempotent. The sign-out is announced to lobby and match, which refuse the device from
-    then on; elsewhere access tokens already issued stay valid until they expire (15 minutes). Errors: UNAUTHENTICATED
-    (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    then on. Here an access token already issued may read its profile until it expires (15 minutes), but changes nothing
+    and cannot sign out the others. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID,
+    REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     GetProfile: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.GetProfileRequest, _auth_service_pb2.GetProfileResponse]  # type: ignore[assignment]
     """Returns the caller's own profile.
@@ -199,8 +201,9 @@ class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
         """Ends the calling device's session, or every session of the account.
 
         Needs an access token. Is idempotent. The sign-out is announced to lobby and match, which refuse the device from
-        then on; elsewhere access tokens already issued stay valid until they expire (15 minutes). Errors: UNAUTHENTICATED
-        (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        then on. Here an access token already issued may read its profile until it expires (15 minutes), but changes nothing
+        and cannot sign out the others. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID,
+        REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
 
     @_abc_1.abstractmethod

@@ -117,13 +117,17 @@ class Account:
             self._keep(answer.session, issuer, account_id, self.display_name)
 
     async def sign_out(self, *, all_devices: bool = False) -> None:
-        """End the session at the service and forget it here; one that was ended there already is only forgotten."""
+        """End the session at the service and forget it here; one that was ended there already is only forgotten.
+
+        Raises:
+            ServerError: With `all_devices`, from a session that was ended already: the others go on; sign in again.
+        """
         try:
             await self.ensure_fresh()
             request = auth.SignOutRequest(all_devices=all_devices, request_id=secrets.token_hex(16))
             await self._client.call(f"{SERVICE}/SignOut", request, auth.SignOutResponse)
         except ServerError as error:
-            if error.code != "unauthenticated":
+            if error.code != "unauthenticated" or all_devices:
                 raise
         self._forget()
 
