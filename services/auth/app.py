@@ -20,7 +20,7 @@ from services.auth.settings import GENERATED_MARK, PREFIX, Settings, read_settin
 from services.auth.store.postgres import MIGRATIONS, SCHEMA, PostgresAccounts
 from services.auth.store.redis import Rates, RedisChallenges, RedisLimits, RevocationStream
 from services.kit import log, postgres
-from services.kit.app import App
+from services.kit.app import App, start_task
 from services.kit.clock import Clock, SystemClock
 from services.kit.grpc_server import start_server
 from services.kit.health import Health, serve_http
@@ -121,8 +121,7 @@ def _start_chores(stack: AsyncExitStack, service: AuthService, accounts: Postgre
         ("announce", service.announce_sign_outs, _ANNOUNCE_PERIOD_S),
         ("purge", purge, _PURGE_PERIOD_S),
     ):
-        task = asyncio.create_task(_repeat(name, chore, period_s))
-        stack.push_async_callback(_stop, task)
+        start_task(stack, _repeat(name, chore, period_s))
 
 
 async def _repeat(name: str, chore: Callable[[], Awaitable[object]], period_s: float) -> None:
@@ -132,11 +131,6 @@ async def _repeat(name: str, chore: Callable[[], Awaitable[object]], period_s: f
         except Exception as error:  # noqa: BLE001 - a store that is away must not end the chore; the next turn tries again
             log.get().warning(f"auth.{name}.failed", error=type(error).__name__)
         await asyncio.sleep(period_s)
-
-
-async def _stop(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait([task])
 
 
 def _token_secret(settings: Settings) -> str:

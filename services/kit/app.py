@@ -9,9 +9,11 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 import uvloop
 
@@ -19,7 +21,7 @@ from services.kit import log
 from services.kit.health import Health
 from services.kit.settings import SettingsError
 
-__all__ = ["App", "run"]
+__all__ = ["App", "end_task", "run", "start_task"]
 
 
 @dataclass
@@ -45,6 +47,27 @@ class App:
         self.health.draining = True
         for drain in self.drains:
             await drain()
+
+
+def start_task(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
+    """Do background work until the stack is left. Work is meant to outlive its faults; a death is logged."""
+    task = asyncio.get_running_loop().create_task(work)
+    task.add_done_callback(_note_death)
+    stack.push_async_callback(end_task, task)
+
+
+async def end_task(task: "asyncio.Task[Any]") -> None:
+    """Cancel a task until it is over: a library on the way may swallow one cancellation. How it ended does not count."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=0.5)
+    if not task.cancelled():
+        task.exception()
+
+
+def _note_death(task: "asyncio.Task[Any]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.get().error("task.died", error=type(error).__name__, trace=traceback.format_tb(error.__traceback__))
 
 
 Build = Callable[[Mapping[str, str]], AbstractAsyncContextManager[App]]

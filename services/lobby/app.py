@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from services.kit import log
-from services.kit.app import App
+from services.kit.app import App, start_task
 from services.kit.clock import Clock, SystemClock
 from services.kit.grpc_server import open_channel, start_server
 from services.kit.health import Health, serve_http
@@ -61,7 +61,7 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
             count=lambda event: events.labels(event).inc(),
         )
         revocations = await _follow_revocations(stack, settings, clock)
-        _start(stack, _sweep(Sweeper(rooms, index, clock), index, settings.sweep_period_s))
+        start_task(stack, _sweep(Sweeper(rooms, index, clock), index, settings.sweep_period_s))
         health = Health({"redis": lambda: cast("Awaitable[object]", client.ping())})
         handlers = LobbyHandlers(lobby, keys, revocations.is_revoked)
         channel = await stack.enter_async_context(open_channel(settings.auth_target))
@@ -91,7 +91,7 @@ async def _follow_revocations(stack: AsyncExitStack, settings: Settings, clock: 
     with suppress(RedisError, TimeoutError):
         async with asyncio.timeout(_START_LIMIT_S):
             await revocations.read_on()
-    _start(stack, revocations.follow())
+    start_task(stack, revocations.follow())
     return revocations
 
 
@@ -119,14 +119,3 @@ def _fetch_keys(channel: grpc.aio.Channel) -> Callable[[], Awaitable[str]]:
         return (await stub.GetKeySet(auth_pb.GetKeySetRequest(), timeout=3.0)).jwks
 
     return fetch
-
-
-def _start(stack: AsyncExitStack, work: Awaitable[None]) -> None:
-    task = asyncio.ensure_future(work)
-
-    async def stop() -> None:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-    stack.push_async_callback(stop)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
@@ -14,7 +13,7 @@ from koikoi.lobby.v1 import lobby_service_pb2_grpc as lobby_grpc
 from redis.asyncio import Redis
 
 from services.kit import postgres
-from services.kit.app import App
+from services.kit.app import App, start_task
 from services.kit.clock import Clock, SystemClock
 from services.kit.grpc_server import open_channel, start_server
 from services.kit.health import Health, serve_http
@@ -112,9 +111,9 @@ async def _make_relay(
     revocations = RedisRevocations(
         _client(stack, settings.revocations_redis_url or settings.redis_url), clock, relay.revoke
     )
-    _start(stack, news.follow(matches.hear, matches.refresh_all))
-    _start(stack, sweeper.run())
-    _start(stack, revocations.follow())
+    start_task(stack, news.follow(matches.hear, matches.refresh_all))
+    start_task(stack, sweeper.run())
+    start_task(stack, revocations.follow())
     return relay
 
 
@@ -158,14 +157,3 @@ def _fetch_keys(channel: grpc.aio.Channel) -> Callable[[], Awaitable[str]]:
         return (await stub.GetKeySet(lobby_pb.GetKeySetRequest(), timeout=3.0)).jwks
 
     return fetch
-
-
-def _start(stack: AsyncExitStack, work: Coroutine[None, None, None]) -> None:
-    task = asyncio.get_running_loop().create_task(work)
-
-    async def stop() -> None:
-        while not task.done():  # a library on the way may swallow one cancellation
-            task.cancel()
-            await asyncio.wait([task], timeout=0.5)
-
-    stack.push_async_callback(stop)

@@ -1,7 +1,6 @@
 """The gRPC door: `MatchService`, raw bytes in and out so that both doors share one codec."""
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import grpc
 from koikoi.match.v1 import match_service_pb2
 
+from services.kit.app import end_task
 from services.match.domain.errors import RelayError, SlowConsumer
 from services.match.edge.codec import write_frame
 from services.match.edge.limits import DoorLimits, Gate
@@ -73,10 +73,8 @@ class GrpcDoor:
             await visit
         finally:
             outlet.leave()
-            visit.cancel()
-            with contextlib.suppress(asyncio.CancelledError, RelayError):
-                await visit
             self._gate.exit()
+            await end_task(visit)
 
 
 _SERVICE = match_service_pb2.DESCRIPTOR.services_by_name["MatchService"].full_name
