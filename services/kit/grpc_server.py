@@ -36,6 +36,7 @@ _OPTIONS = (
     ("grpc.max_concurrent_streams", 256),
     ("grpc.max_metadata_size", 16 * 1024),
     ("grpc.keepalive_time_ms", 25_000),
+    ("grpc.keepalive_timeout_ms", 15_000),  # so that a peer silent for 40 s is gone
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
 )
 _CHANNEL_OPTIONS = (
