@@ -74,7 +74,7 @@ async def test_nothing_secret_is_written_anywhere(world: World, log_lines: io.St
         metrics = await response.text()
     assert 'koikoi_auth_rpcs_total{method="SignIn",outcome="OK"} 2.0' in metrics
     written = log_lines.getvalue()
-    assert written.count('"method": "SignIn"') == 5
+    assert written.count('"method": "SignIn"') == 6
     everything = "\n".join([written, metrics, *refusals])
     log.get().info("planted", value=request.id_token[200:240], key=device.public_key.hex())
     planted = log_lines.getvalue()
