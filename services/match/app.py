@@ -113,6 +113,7 @@ async def _make_relay(
     )
     start_task(stack, news.follow(matches.hear, matches.refresh_all))
     start_task(stack, sweeper.run())
+    start_task(stack, sweeper.record())
     start_task(stack, revocations.follow())
     return relay
 

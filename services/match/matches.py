@@ -155,13 +155,16 @@ class Matches:
         self._unsaid.append((match_id, decide))
 
     async def settle(self) -> None:
-        """Make the changes that were put off, and tell the gauges."""
+        """Make the changes that were put off, read what could not be read, and tell the gauges."""
         unsaid, self._unsaid = self._unsaid, []
         for match_id, decide in unsaid:
             try:
                 await self.change_anywhere(match_id, decide)
             except RelayError:
                 self._unsaid.append((match_id, decide))
+        for entry in self.all():
+            if entry.stored is None and not entry.lock.locked():
+                await self._refresh(entry, None)
         held = [entry for entry in self._held.values() if entry.sessions]
         two = sum(len(entry.sessions) > 1 for entry in held)
         both = sum(

@@ -137,6 +137,8 @@ class Relay:
     async def _enter(self, connection: Connection, join: Join) -> None:
         """Store the seat's arrival, making the state if that is still allowed; or show the recorded ending."""
         held, session, contract = connection.held, connection.session, connection.contract
+        if self._is_draining:  # since the first look; `drain` has passed this match
+            raise self.draining()
         held.stored = await self._store.load(held.match_id)
         if held.stored is None:
             if (recorded := await self._records.find(held.match_id)) is not None:
@@ -145,6 +147,13 @@ class Relay:
             await self._create(held, join, contract)
         elif held.stored.contract != contract:
             raise ContractInvalid("Another contract was shown for this match.", field="join.contract")
+        elif (
+            join.position > held.stored.match.counter
+            and held.stored.match.ending is None
+            and (recorded := await self._records.find(held.match_id)) is not None
+        ):
+            self._show_recorded(session, join, *recorded)  # Redis fell back behind the match's end
+            return
         if self._is_revoked(contract, join.seat):
             await self._matches.change(held, partial(relay.revoke, seat=join.seat, now_ms=self._now_ms()))
         speaker = (session.connection, self._process)
@@ -226,6 +235,7 @@ class Relay:
                 if isinstance(frame, Envelope):
                     self._metrics.envelope(error.reason.lower())
                 if error.close_code:
+                    session.close(error)  # so that what is the relay's fault is not taken for the device's
                     raise
                 log.get().info("match.frame.refused", reason=error.reason)
                 session.send(Refusal(error, 0 if held.stored is None else held.stored.match.counter))

@@ -4,7 +4,7 @@ Every process sweeps all buckets; the store lets one of them do a bucket's work 
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 
 from services.kit import log
 from services.kit.clock import Clock
@@ -49,6 +49,8 @@ class Sweeper:
         self._process, self._buckets, self._interval_s = process, buckets, interval_s
         self._store, self._relay, self._matches, self._records = store, relay, matches, records
         self._clock, self._metrics = clock, metrics
+        self._closed: asyncio.Queue[str] = asyncio.Queue()
+        self._awaited: set[str] = set()  # what is in that queue
 
     async def run(self) -> None:
         """Sweep until cancelled; what fails is tried again by the next sweep."""
@@ -59,6 +61,13 @@ class Sweeper:
                 next_s = started + self._interval_s * (slice_ + 1) / _SLICES
                 await asyncio.sleep(max(0.0, next_s - self._clock.monotonic()))
             await self._attempt(self._matches.settle())
+
+    async def record(self) -> None:
+        """Record closed matches until cancelled; beside the sweeps, which must not wait for Postgres."""
+        while True:
+            match_id = await self._closed.get()
+            self._awaited.discard(match_id)
+            await self._attempt(self._record(match_id))
 
     async def sweep_all(self) -> None:
         """Sweep every bucket once.
@@ -79,17 +88,24 @@ class Sweeper:
             self._metrics.unserved(due.gap_ms)
         unsure: set[str] = set()
         if due.dead:
-            for match_id in due.doubtful:
-                if not await self._attempt(self._relay.lose_processes(match_id, due.dead)):
-                    unsure.add(match_id)
-            if not unsure:
-                for process, last_heard_ms in due.dead.items():
-                    await self._attempt(self._store.bury(bucket, process, last_heard_ms))
+            unsure = await self._mourn(bucket, due.dead, due.doubtful)
         for match_id in due.matches:
             if match_id not in unsure:
                 await self._attempt(self._relay.expire(match_id))
         for match_id in due.closed:
-            await self._attempt(self._record(match_id))
+            if match_id not in self._awaited:
+                self._awaited.add(match_id)
+                self._closed.put_nowait(match_id)
+
+    async def _mourn(self, bucket: int, dead: dict[str, int], doubtful: Sequence[str]) -> set[str]:
+        """Doubt the presence that dead processes wrote; returns the matches where that failed."""
+        unsure = {
+            match_id for match_id in doubtful if not await self._attempt(self._relay.lose_processes(match_id, dead))
+        }
+        if not unsure:
+            for process, last_heard_ms in dead.items():
+                await self._attempt(self._store.bury(bucket, process, last_heard_ms))
+        return unsure
 
     @staticmethod
     async def _attempt(work: Awaitable[None]) -> bool:

@@ -77,7 +77,7 @@ class RedisNews:
                     await on_gap()
                     is_whole = True
                 await self._read_one(on_change)
-            except (RedisError, OSError, TimeoutError) as error:
+            except Exception as error:  # noqa: BLE001 - a process that hears nothing must not look healthy
                 log.get().warning("match.news.unread", error=type(error).__name__)
                 is_whole = False
                 await asyncio.sleep(_PAUSE_S)

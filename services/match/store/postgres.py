@@ -1,7 +1,8 @@
 """Ended matches in Postgres, and their announcement on the stream `outcomes`."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -20,6 +21,7 @@ SCHEMA = "match"
 MIGRATIONS = Path(__file__).parent / "sql"
 OUTCOMES = "outcomes"
 _LONGEST_STREAM = 100_000
+_LIMIT_S = 5.0  # with the wait for a connection, so that a hung Postgres keeps nobody waiting for long
 
 _ADD = """
 INSERT INTO ended_match (match_id, contract_hash, account_0, account_1, outcome, seat, dispute_reason, counter, phase,
@@ -41,7 +43,7 @@ class PostgresRecords:
 
     async def find(self, match_id: str) -> tuple[Ending, int] | None:
         """Return a recorded ending and the match's last counter."""
-        with _translated():
+        async with _translated():
             row = await self._pool.fetchrow(_FIND, UUID(match_id))
         if row is None:
             return None
@@ -49,14 +51,16 @@ class PostgresRecords:
         return Ending(Outcome(row["outcome"]), time_ms, row["seat"], row["dispute_reason"]), row["counter"]
 
     async def add(self, record: Record) -> None:
-        """Write the record, if it is not there yet, and announce the outcome."""
+        """Write the record, if none is there yet, and announce the outcome that is recorded."""
         contract, ending = record.contract, record.ending
         values = (
             UUID(contract.match_id), contract.contract_hash, *contract.accounts, ending.outcome.value, ending.seat,
             ending.dispute_reason, record.counter, record.phase, _time(record.created_ms), _time(ending.time_ms),
         )  # fmt: skip
-        with _translated():
+        async with _translated():
             await self._pool.execute(_ADD, *values)
+        if (recorded := await self.find(contract.match_id)) is not None:
+            ending, _ = recorded  # another one if Redis fell back behind a match's end: what was recorded first stands
         entry: dict[str | bytes, str | int | bytes] = {
             "match_id": contract.match_id,
             "outcome": ending.outcome.value,
@@ -73,10 +77,11 @@ class PostgresRecords:
         await self._pool.fetchval("SELECT 1")
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
+@asynccontextmanager
+async def _translated() -> AsyncIterator[None]:
     try:
-        yield
+        async with asyncio.timeout(_LIMIT_S):
+            yield
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
         raise StoreUnavailable("The relay cannot reach its store; connect again.", retry_after_s=1.0) from error
 

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from services.kit import log
 from services.kit.clock import Clock
@@ -36,7 +35,7 @@ class RedisRevocations:
         while True:
             try:
                 await self.read_on(_BLOCK_MS)
-            except (RedisError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it was, the next entry may be read
                 log.get().warning("match.revocations.unread", error=type(error).__name__)
                 await asyncio.sleep(_PAUSE_S)
 

@@ -15,10 +15,14 @@ end
 redis.call('SET', KEYS[1], ARGV[1])
 if gap > longest_gap then
   for _, id in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
-    redis.call('ZINCRBY', KEYS[2], gap, id)
-    redis.call('HINCRBY', ARGV[7] .. id, 'credit', gap)
-    redis.call('HSET', ARGV[7] .. id, 'revision', ARGV[6])
-    redis.call('SPUBLISH', ARGV[8], id .. ARGV[6])
+    if redis.call('EXISTS', ARGV[7] .. id) == 1 then
+      redis.call('ZINCRBY', KEYS[2], gap, id)
+      redis.call('HINCRBY', ARGV[7] .. id, 'credit', gap)
+      redis.call('HSET', ARGV[7] .. id, 'revision', ARGV[6])
+      redis.call('SPUBLISH', ARGV[8], id .. ARGV[6])
+    else
+      redis.call('ZREM', KEYS[2], id) -- half a match would never be whole again
+    end
   end
 else
   gap = 0

@@ -1,0 +1,90 @@
+"""What an operator's bad day does to outcomes: Postgres hangs, Redis falls back or holds half a match."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import asyncpg
+from koikoi.match.v1 import match_service_pb2 as pb
+from redis.asyncio import Redis
+
+from services.match.store.redis import bucket_of, match_key
+from tests.integration.match.conftest import Place, eventually
+from tests.integration.match.raw_client import envelope, hello
+from tests.integration.match.test_outcomes import record
+
+SHORT = {"step_s": "1", "first_hello_s": "1", "grace_s": "0.1"}
+
+
+async def test_a_hung_postgres_delays_no_deadline_and_loses_no_outcome(place: Place, database_url: Callable[..., str]):
+    app = await place.start(**SHORT)
+    games = [place.game() for _ in range(3)]
+    pairs = [await place.pair(app, game) for game in games]
+    owner = await asyncpg.connect(database_url("match", "postgres"))
+    async with owner.transaction():
+        await owner.execute("LOCK TABLE match.ended_match IN ACCESS EXCLUSIVE MODE")
+        await pairs[0][0].send(close={"outcome": pb.OUTCOME_DISPUTED, "dispute_reason": 1})
+        await pairs[0][0].expect("ended")
+        for pair in pairs[1:]:
+            assert (await pair[0].expect("ended", timeout=3)).outcome == pb.OUTCOME_NEVER_STARTED
+        async with aiohttp.ClientSession() as http:
+            text = await (await http.get(f"http://127.0.0.1:{app.ports['metrics']}/metrics")).text()
+        assert "koikoi_match_unserved_seconds_total 0.0" in text
+        await asyncio.sleep(5.5)  # an attempt to record has been given up by now
+    await owner.close()
+    async with asyncio.timeout(20):
+        for game in games:
+            while True:
+                try:
+                    await record(place, game)
+                    break
+                except TimeoutError:
+                    continue
+
+
+async def test_a_redis_that_fell_back_behind_an_end_changes_no_outcome(place: Place):
+    """A restored dump holds the match as open; what was recorded first stands, for devices and for readers."""
+    app = await place.start(**SHORT)
+    game = place.game()
+    a, b = await place.pair(app, game)
+    await a.send(**envelope(0, 0, hello()))
+    await b.expect("envelope")
+    await b.send(**envelope(1, 0, hello()))
+    await a.expect("envelope")
+    key, tag = match_key(game.match_id), f"{{b{bucket_of(game.match_id):03d}}}"
+    async with Redis.from_url(place.settings["redis_url"]) as redis:
+        before = await redis.hgetall(key)
+        due: Any = await redis.zscore(f"{tag}:deadlines", game.match_id)
+        await a.send(close={"outcome": pb.OUTCOME_DISPUTED, "dispute_reason": 2})
+        await b.expect("ended")
+        await record(place, game)
+        await redis.delete(key, "outcomes")
+        await redis.hset(key, mapping=before)
+        await redis.zadd(f"{tag}:deadlines", {game.match_id: due + 1000})
+        late = await place.enter(app, game, game.order[0], position=9, epoch=bytes(8))
+        await late.expect("welcome")
+        assert (await late.expect("ended")).outcome == pb.OUTCOME_DISPUTED
+
+        async def is_told() -> bool:
+            return bool(await redis.xlen("outcomes"))
+
+        await eventually(is_told)
+        row = await record(place, game)
+        assert (row["outcome"], row["dispute_reason"]) == ("disputed", 2)
+
+
+async def test_half_a_match_in_redis_is_swept_away(place: Place):
+    """A deadline without its match must not become a match that can neither be begun nor end."""
+    app = await place.start()
+    game = place.game()
+    tag = f"{{b{bucket_of(game.match_id):03d}}}"
+    async with Redis.from_url(place.settings["redis_url"]) as redis:
+        await redis.zadd(f"{tag}:deadlines", {game.match_id: 2**52})
+        await redis.set(f"{tag}:swept", int(place.lobby.clock.now() * 1000) - 20_000)
+
+        async def is_gone() -> bool:
+            return not await redis.zcard(f"{tag}:deadlines")
+
+        await eventually(is_gone)
+    await place.pair(app, game)
