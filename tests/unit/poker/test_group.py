@@ -1,5 +1,6 @@
 """The group wrapper: what libsodium and its binding get wrong is handled."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -130,9 +131,27 @@ def test_a_temporary_directory_that_cannot_load_libraries_is_named_in_the_error(
 
 def test_a_missing_temporary_directory_is_named_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "none"))
     with pytest.raises(ImportError, match="TMPDIR"):
         group.load_library()
     assert tempfile.tempdir == str(tmp_path / "none")
+
+
+def test_pythons_own_place_serves_where_the_temporary_directory_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "python"
+    place.mkdir()
+    (tmp_path / "binding_on_noexec_tmp.py").write_text(
+        "import ctypes, pathlib, tempfile\n"
+        f"if pathlib.Path(tempfile.gettempdir()).parent != pathlib.Path({str(place)!r}):\n"
+        "    raise OSError('failed to map segment from shared object')\n"
+        "_sodium = ctypes.CDLL(None)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "prefix", str(place))
+    assert isinstance(group.load_library("binding_on_noexec_tmp"), ctypes.CDLL)
+    assert list(place.iterdir()) == []
 
 
 def test_a_binding_without_a_library_is_refused() -> None:

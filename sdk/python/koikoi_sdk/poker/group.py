@@ -11,6 +11,7 @@ only used to test that a *received* scalar is below the order.
 
 import ctypes
 import importlib
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
@@ -31,27 +32,37 @@ def load_library(binding: str = "rbcl.rbcl") -> ctypes.CDLL:
     """Load rbcl's libsodium and leave no file behind.
 
     rbcl writes 2.8 MB into the temporary directory at every import and forgets them. It is given a
-    directory of its own here, which is removed again; the mapped library stays usable.
+    directory of its own here, which is removed again; the mapped library stays usable. Where the
+    temporary directory permits no libraries (mounted noexec), Python's own place serves: it does.
 
     Raises:
-        ImportError: The library cannot be loaded from the temporary directory (often: mounted
-            noexec). Set TMPDIR to a directory that permits it.
+        ImportError: Neither serves. Set TMPDIR to a directory that does.
     """
+    faults = []
+    for place in (None, sys.prefix):
+        try:
+            library = _load_from(place, binding)
+        except OSError as error:
+            faults.append(error)
+            continue
+        if not isinstance(library, ctypes.CDLL):
+            raise ImportError(f"{binding} holds no loaded libsodium; rbcl 1.1.2 is required.")  # noqa: TRY004 - for the caller a failed import
+        return library
+    raise ImportError(
+        f"libsodium cannot be loaded from the temporary directory: {faults[0]}. Set the environment "
+        "variable TMPDIR to a writable directory that is not mounted noexec and has 3 MB free."
+    ) from faults[0]
+
+
+def _load_from(place: str | None, binding: str) -> object:
+    """Import the binding with a temporary directory in `place`, None for the usual one."""
     usual = tempfile.tempdir
     try:
-        with tempfile.TemporaryDirectory(prefix="koikoi-", ignore_cleanup_errors=True) as private:
+        with tempfile.TemporaryDirectory(prefix="koikoi-", dir=place, ignore_cleanup_errors=True) as private:
             tempfile.tempdir = private
-            library = getattr(importlib.import_module(binding), "_sodium", None)
-    except OSError as error:
-        raise ImportError(
-            f"libsodium cannot be loaded from the temporary directory: {error}. Set the environment "
-            "variable TMPDIR to a writable directory that is not mounted noexec and has 3 MB free."
-        ) from error
+            return getattr(importlib.import_module(binding), "_sodium", None)
     finally:
         tempfile.tempdir = usual
-    if not isinstance(library, ctypes.CDLL):
-        raise ImportError(f"{binding} holds no loaded libsodium; rbcl 1.1.2 is required.")  # noqa: TRY004 - for the caller a failed import
-    return library
 
 
 def _bind(name: str, *arguments: type) -> Callable[..., int]:
