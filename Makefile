@@ -6,6 +6,8 @@
 SHELL := /bin/sh
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
+# Ends when make does, even by kill -9 (15 is SIGTERM: it stops everything in order).
+TIED := exec $(PY) -I -S tools/guard.py $$PPID 15 same $(PY)
 OTHER_TESTS = $(filter-out tests/unit tests/property tests/harness tests/vectors tests/__pycache__ tests/conftest.py,$(wildcard tests/*))
 
 .PHONY: help setup run demo lint check test gen docs lock bench clean .run-ready
@@ -20,10 +22,10 @@ setup: ## Install what checks and tests need into .venv
 	@sh tools/setup.sh run
 
 run: .run-ready ## Start everything on this machine, play one match as a self-check, keep serving
-	@exec $(PY) -m tools.run
+	@$(TIED) -m tools.run
 
 demo: .run-ready ## Start everything on free ports, play two whole matches, print the result as JSON, stop
-	@exec $(PY) -m tools.demo
+	@$(TIED) -m tools.demo
 
 lint: setup ## Run linters, type checker, import contracts, proto checks, generated code drift
 	.venv/bin/ruff check .

@@ -186,7 +186,7 @@ class Postgres:
         deadline = time.monotonic() + 60
         while self._psql("SELECT 1", "postgres").returncode:
             if not self.child.is_running or time.monotonic() > deadline:
-                self.stop()
+                self.child.stop(signal.SIGINT)
                 raise EmbeddedError(f"Postgres does not start; the end of {self.log}:\n{last_lines(self.log)}")
             time.sleep(0.03)
 
@@ -292,7 +292,7 @@ class Valkey:
                     client.ping()
                 except (RedisError, OSError):
                     if not self.child.is_running or time.monotonic() > deadline:
-                        self.stop()
+                        self.child.stop()
                         raise EmbeddedError(
                             f"Valkey does not start; the end of {self.log}:\n{last_lines(self.log)}"
                         ) from None

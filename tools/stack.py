@@ -29,6 +29,7 @@ __all__ = ["Stack", "StackError"]
 ROOT = Path(__file__).parents[1]
 _READY_LIMIT_S = 60.0
 _STOP_LIMIT_S = 20.0
+_STORE_PAUSE_S = 5.0
 _MACHINE = (
     "PATH",
     "HOME",
@@ -68,7 +69,7 @@ class Stack:
         durable: bool = True,
         say: Callable[[str], None] = lambda _line: None,
     ) -> None:
-        self.directory = directory.resolve()
+        self.directory = _own_directory(directory)
         self.logs = self.directory / "log"
         self.postgres = Postgres(self.directory, durable=durable)
         self.valkey = Valkey(self.directory, durable=durable)
@@ -79,6 +80,7 @@ class Stack:
         self._wanted: set[str] = set()
         self._watcher: asyncio.Task[None] | None = None
         self._lock: Lock | None = None
+        self._next_store_try = 0.0
 
     @property
     def plan(self) -> Plan:
@@ -234,11 +236,12 @@ class Stack:
 
     def _restart_stores(self) -> None:
         for name, store in (("postgres", self.postgres), ("valkey", self.valkey)):
-            if store.has_ended:
+            if store.has_ended and time.monotonic() >= self._next_store_try:
                 self._say(f"{name} ended by itself; starting it again. See {store.log}")
                 try:
                     store.start()
-                except EmbeddedError as error:
+                except (EmbeddedError, OSError) as error:  # a full disk, say: it may have room again later
+                    self._next_store_try = time.monotonic() + _STORE_PAUSE_S
                     self._say(str(error))
 
     async def _watch(self) -> None:
@@ -259,6 +262,17 @@ class Stack:
                     status = self._children[name].process.returncode
                     self._say(f"{name} ended by itself (status {status}); started again. See {self.log(name)}")
                     self._launch(name)
+
+
+def _own_directory(directory: Path) -> Path:
+    """Make the directory, for nobody but us whatever the umask: keys, logs and sockets lie in it."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StackError(f"The directory {directory} cannot be made: {error.strerror}.") from None
+    if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
+        raise StackError(f"The directory {directory} cannot be written to.")
+    return directory.resolve()
 
 
 def _kept_secret(directory: Path) -> str:

@@ -159,8 +159,10 @@ def test_one_process_at_a_time_uses_a_directory(directory):
 def test_a_server_that_cannot_start_says_why(directory):
     (directory / "postgres").mkdir(parents=True)
     (directory / "postgres" / "PG_VERSION").write_text("9.6\n")
+    postgres = Postgres(directory)
     with pytest.raises(EmbeddedError, match="Postgres does not start"):
-        Postgres(directory).start()
+        postgres.start()
+    assert postgres.has_ended, "a watcher must try again"
     wait_gone(directory)
 
 

@@ -25,11 +25,11 @@ pytestmark = pytest.mark.xdist_group("run")
 class Running:
     """`python -m tools.run` in a directory of its own; its lines as they come."""
 
-    def __init__(self, directory: Path, ports: dict[str, int], **environ: str) -> None:
+    def __init__(self, directory: Path, ports: dict[str, int], *, by_make: bool = False, **environ: str) -> None:
         addresses = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
         plain = {name: value for name, value in os.environ.items() if not name.startswith("KOIKOI_")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tools.run"],
+            ["make", "run"] if by_make else [sys.executable, "-m", "tools.run"],
             cwd=ROOT,
             env={**plain, **addresses, "KOIKOI_RUN_DIRECTORY": str(directory), **environ},
             stdout=subprocess.PIPE,
@@ -107,6 +107,38 @@ def test_a_second_one_in_the_same_directory_is_told(directory):
         first.process.kill()
         first.process.wait()
     wait_gone(directory)
+
+
+def test_everything_ends_with_a_make_that_is_killed(directory):
+    run = Running(directory, free_ports(), by_make=True)
+    run.wait_for("waiting for auth")
+    run.process.kill()
+    run.process.wait()
+    wait_gone(directory)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077])
+def test_nobody_else_can_look_into_the_directory(directory, mask):
+    inside = directory / "new"
+    before = os.umask(mask)
+    try:
+        run = Running(inside, free_ports())
+    finally:
+        os.umask(before)
+    run.wait_for("migrating")
+    assert inside.stat().st_mode & 0o777 == 0o700
+    run.process.kill()
+    run.process.wait()
+    wait_gone(inside)
+
+
+def test_a_directory_that_cannot_be_used_is_one_sentence(directory):
+    (directory / "file").touch()
+    for place in (directory / "file", directory / "file" / "x", Path("/proc/none")):
+        run = Running(place, free_ports())
+        assert run.process.wait(60) == 1
+        assert "cannot be made" in run.text
+        assert len(run.text.strip().splitlines()) == 1
 
 
 def test_a_taken_port_is_one_sentence(directory):
