@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import re
 import secrets
 import socket
@@ -42,6 +43,19 @@ _ABORT_AFTER_S = 2.0
 _INTERNAL_ERROR = 1011
 
 
+class _OwnFaults(logging.Handler):
+    """Passes on what picows says with an exception: that is our fault. The rest is a client's, who must not write logs."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            logging.getLogger().handle(record)
+
+
+def _log_own_faults_only() -> None:
+    logger = logging.getLogger("picows")  # it uses one child of this for each connection
+    logger.propagate, logger.handlers = False, [_OwnFaults()]
+
+
 @asynccontextmanager
 async def serve_websocket(address: str, porter: Porter, gate: Gate, limits: DoorLimits) -> AsyncIterator[int]:
     """Serve WebSocket on host:port; gives the bound port. Leaving closes what is still open."""
@@ -58,6 +72,7 @@ async def serve_websocket(address: str, porter: Porter, gate: Gate, limits: Door
         response = WSUpgradeResponse.create_101_response({"Sec-WebSocket-Protocol": SUBPROTOCOL})
         return WSUpgradeResponseWithListener(response, visit)
 
+    _log_own_faults_only()
     host, port = host_port(address, "the WebSocket address")
     server = await ws_create_server(
         admit,
