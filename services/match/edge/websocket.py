@@ -44,7 +44,7 @@ _INTERNAL_ERROR = 1011
 
 
 class _OwnFaults(logging.Handler):
-    """Passes on what picows says with an exception: that is our fault. The rest is a client's, who must not write logs."""
+    """Passes on what picows says with an exception: our fault. A client's faults must not fill the log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info:
