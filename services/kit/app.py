@@ -23,6 +23,8 @@ from services.kit.settings import SettingsError
 
 __all__ = ["App", "end_task", "run", "start_task"]
 
+_OPEN_FILES = 65_536
+
 
 @dataclass
 class App:
@@ -80,6 +82,7 @@ def run(name: str, build: Build, commands: Mapping[str, Command] | None = None) 
     Exits with 2 and one sentence on stderr when a setting is bad, with 1 when closing took longer than the grace time.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would hold keys
+    _allow_connections()
     try:
         log.configure(name)
         in_time = uvloop.run(_work(name, build, commands or {}))
@@ -124,6 +127,13 @@ async def _serve(build: Build) -> bool:
         return False
     log.get().info(f"{app.name}.stopped")
     return True
+
+
+def _allow_connections() -> None:
+    """Use the open files that the system permits; the usual 1024 are a thousand idle connections of one stranger."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def _say(sentence: str, status: int) -> int:

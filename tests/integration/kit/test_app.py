@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -134,3 +135,14 @@ def test_no_core_file_can_hold_keys(start):
     limits = Path(f"/proc/{process.pid}/limits").read_text().splitlines()
     [line] = [line for line in limits if line.startswith("Max core file size")]
     assert line.split()[4:6] == ["0", "0"]
+
+
+def test_it_takes_more_connections_than_the_usual_limit(start):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1024), hard))
+    try:
+        process = start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    wait_started(process)
+    assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (min(hard, 65_536), hard)
