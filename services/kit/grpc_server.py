@@ -37,6 +37,8 @@ _OPTIONS = (
     ("grpc.max_metadata_size", 16 * 1024),
     ("grpc.keepalive_time_ms", 25_000),
     ("grpc.keepalive_timeout_ms", 15_000),  # so that a peer silent for 40 s is gone
+    ("grpc.http2.ping_timeout_ms", 15_000),
+    ("grpc.http2.max_pings_without_data", 0),  # else a quiet stream is asked once a minute only
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
 )
 _CHANNEL_OPTIONS = (
