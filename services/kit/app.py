@@ -59,7 +59,7 @@ def start_task(stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> None:
 
 
 async def end_task(task: "asyncio.Task[Any]") -> None:
-    """Cancel a task until it is over: a library on the way may swallow one cancellation. How it ended does not count."""
+    """Cancel a task until it is over, for a library may swallow one cancellation; how it ended does not count."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=0.5)
