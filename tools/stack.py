@@ -32,6 +32,7 @@ _STOP_LIMIT_S = 20.0
 _STORE_PAUSE_S = 5.0
 _MACHINE = (
     "PATH",
+    "LD_LIBRARY_PATH",
     "HOME",
     "LANG",
     "LC_ALL",
