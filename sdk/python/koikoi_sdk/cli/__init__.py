@@ -22,7 +22,7 @@ COMMANDS = {
     "referee": "Judge rules as a JSON-lines filter.",
     "resume": "Go on with the matches that are not finished.",
     "rooms": "List open rooms, or show one with its rules.",
-    "vectors": "Check the mental-poker implementation against vector files.",
+    "vectors": "Check this implementation of the protocol against vector files.",
 }
 
 

@@ -12,5 +12,6 @@ import click
 def command(files: tuple[str, ...]) -> None:
     """Check vector FILES; exit status 1 when any vector fails."""
     from koikoi_sdk.poker.vectors import main
+    from koikoi_sdk.table.vectors import check_match
 
-    sys.exit(main(files))
+    sys.exit(main(files, {"messages": check_match}))

@@ -8,14 +8,16 @@ A file is JSON and holds one of:
 * `{"cases": [...]}`: single messages, proofs and signatures with the one reason they must be
   rejected for (0: accepted); each has `name`, `kind` and `reason`. The kinds are below.
 
+`main` takes checks for further kinds of files, each one vector: `table.vectors` has that of whole matches.
 Each deal, pos, neg and case counts as one vector. A file that cannot be read, or a vector with a
 missing or misshapen member, is a failure with one line, like any other.
 """
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from koikoi_sdk.poker import audit, keys, proofs, shuffle
@@ -28,6 +30,8 @@ from koikoi_sdk.poker.statement import Layer, Statement
 from koikoi_sdk.poker.transcript import generators
 
 Vector = dict[str, Any]
+Check = Callable[[Vector], str]
+"""Checks one vector; gives the failure, or "" if it holds. May raise MalformedVectorError."""
 NONCE = b"n" * 32
 """The audit nonce of the deal vectors."""
 
@@ -248,18 +252,21 @@ def check_case(vector: Vector) -> str:
     return "" if reason == expected else f"{_text(vector, 'name')}: reason {reason} instead of {expected}"
 
 
-GROUPS: dict[str, Callable[[Vector], str]] = {
+GROUPS: dict[str, Check] = {
     "pos": check_deal,
     "neg": check_wrong_shuffle,
     "cases": check_case,
 }
 
 
-def _vectors(data: object) -> Iterator[tuple[str, object, Callable[[Vector], str]]]:
+NO_OTHERS: Mapping[str, Check] = MappingProxyType({})
+
+
+def _vectors(data: object, others: Mapping[str, Check]) -> Iterator[tuple[str, object, Check]]:
     data = _object(data)
     groups = {name: check for name, check in GROUPS.items() if name in data}
     if not groups:
-        yield "", data, check_deal
+        yield "", data, next((check for name, check in others.items() if name in data), check_deal)
     elif not any(_list(data, name) for name in groups):
         raise MalformedVectorError("the file holds no vector")
     for name, check in groups.items():
@@ -267,10 +274,10 @@ def _vectors(data: object) -> Iterator[tuple[str, object, Callable[[Vector], str
             yield f"{name}[{index}]: ", vector, check
 
 
-def check_file(path: str) -> Iterator[str]:
+def check_file(path: str, others: Mapping[str, Check] = NO_OTHERS) -> Iterator[str]:
     """Check a file; gives one failure text for each vector, "" for one that holds."""
     try:
-        vectors = list(_vectors(json.loads(Path(path).read_bytes())))
+        vectors = list(_vectors(json.loads(Path(path).read_bytes()), others))
     except (OSError, ValueError, RecursionError) as error:
         yield f"{path}: {_explain(error)}"
         return
@@ -288,9 +295,10 @@ def _explain(error: Exception) -> str:
     return str(error) if isinstance(error, MalformedVectorError) else "the file is not JSON"
 
 
-def main(paths: Sequence[str]) -> int:
+def main(paths: Sequence[str], others: Mapping[str, Check] = NO_OTHERS) -> int:
     """Check files, print one line per failure and a summary.
 
+    `others` are checks for files that are one vector of another kind, by a member that only those have.
     Gives the exit status: 0 if all hold, 1 if any failed, 2 without a file.
     """
     if not paths:
@@ -298,7 +306,7 @@ def main(paths: Sequence[str]) -> int:
         return 2
     passed = failed = 0
     for path in paths:
-        for failure in check_file(path):
+        for failure in check_file(path, others):
             if failure:
                 failed += 1
                 print(failure)
