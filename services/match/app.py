@@ -47,8 +47,9 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
         metrics = Metrics("match")
         counts = RelayMetrics(metrics)
         keys = SigningKeys(settings.key_directory, clock, create=settings.environment == "development")
-        store, records = await _open_stores(stack, settings, clock, counts)
-        relay = await _make_relay(stack, settings, clock, counts, store, records, keys)
+        process = secrets.token_hex(8)
+        store, records = await _open_stores(stack, settings, clock, counts, process)
+        relay = await _make_relay(stack, settings, clock, counts, store, records, keys, process)
         health = Health({"redis": store.ping, "postgres": records.ping})
         ports = await _open_doors(stack, settings, clock, relay, keys, health, metrics, counts)
         yield App("match", health, ports, drains=[relay.drain])
@@ -60,7 +61,7 @@ async def migrate(environ: Mapping[str, str]) -> None:
 
 
 async def _open_stores(
-    stack: AsyncExitStack, settings: Settings, clock: Clock, counts: RelayMetrics
+    stack: AsyncExitStack, settings: Settings, clock: Clock, counts: RelayMetrics, process: str
 ) -> tuple[RedisMatches, PostgresRecords]:
     pool = await postgres.open_pool(settings.database_url, schema=SCHEMA)
     stack.push_async_callback(pool.close)
@@ -68,6 +69,7 @@ async def _open_stores(
     store = RedisMatches(
         _client(stack, settings.redis_url),
         clock,
+        process=process,
         sweep_interval_ms=round(settings.sweep_s * 900),  # a little less than a period, so that none is skipped
         silence_ms=round(settings.silence_s * 1000),
         observe_commit=counts.commit_seconds.observe,
@@ -83,8 +85,8 @@ async def _make_relay(
     store: RedisMatches,
     records: PostgresRecords,
     keys: SigningKeys,
+    process: str,
 ) -> Relay:
-    process = secrets.token_hex(8)
     news = RedisNews(_client(stack, settings.redis_url))
     stack.push_async_callback(news.aclose)
     matches = Matches(store, news, settings.limits(), counts, lambda: int(clock.now() * 1000))

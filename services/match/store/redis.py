@@ -66,7 +66,8 @@ class RedisMatches:
 
     Args:
         client: Redis.
-        clock: Time, for the lives of recorded matches only.
+        clock: Time, for the lives of recorded matches and of processes.
+        process: The name of this process, as presence names it.
         sweep_interval_ms: Shortest time between two sweeps of a bucket, over all processes.
         silence_ms: A process not heard for longer is dead.
         observe_commit: Told the seconds each commit took.
@@ -77,11 +78,12 @@ class RedisMatches:
         client: Redis,
         clock: Clock,
         *,
+        process: str = "",
         sweep_interval_ms: int = 1000,
         silence_ms: int = 3000,
         observe_commit: Callable[[float], None] = lambda _seconds: None,
     ) -> None:
-        self._client, self._clock = client, clock
+        self._client, self._clock, self._process = client, clock, process
         self._sweep_interval_ms, self._silence_ms = sweep_interval_ms, silence_ms
         self._observe_commit = observe_commit
         self._commit = load_script(client, _text("commit_match"))
@@ -99,14 +101,17 @@ class RedisMatches:
         match_id, bucket = contract.match_id, bucket_of(contract.match_id)
         revision, due_ms = secrets.token_bytes(REVISION_BYTES), match.due_ms
         is_new = before is None or before.match.sealed is not match.sealed
+        has_moved = before is None or before.match.seats != match.seats
+        tag = _tag(bucket)
         started = self._clock.monotonic()
         async with translated():
             answer = await self._commit(
-                [match_key(match_id), f"{_tag(bucket)}:deadlines", f"{_tag(bucket)}:closed"],
+                [match_key(match_id), f"{tag}:deadlines", f"{tag}:closed", f"{tag}:processes"],
                 [
                     b"" if before is None else before.revision, revision, match_id, dump_match(match),
                     dump_contract(contract), "1" if is_new else "0", match.sealed if is_new else b"",
-                    "" if due_ms is None else due_ms, channel_of(bucket),
+                    "" if due_ms is None else due_ms, channel_of(bucket), self._process if has_moved else "",
+                    int(self._clock.now() * 1000),
                 ],
             )  # fmt: skip
         self._observe_commit(self._clock.monotonic() - started)

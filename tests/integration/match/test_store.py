@@ -261,3 +261,19 @@ async def test_an_unreachable_server_is_a_typed_refusal():
             await call
         assert caught.value.retry_after_s
     await client.aclose()
+
+
+async def test_presence_names_no_process_that_could_die_unnoticed(redis_url: str):
+    """A process that was paused and forgotten serves a join before it sweeps again, and dies."""
+    agreed, now_ms = contract(), int(SystemClock().now() * 1000)
+    bucket = bucket_of(agreed.match_id)
+    async with Redis.from_url(redis_url) as client:
+        paused, other = (RedisMatches(client, SystemClock(), process=name) for name in ("paused", "other"))
+        first = await paused.commit(None, agreed, fresh())
+        assert isinstance(first, Stored)
+        await other.bury(bucket, "paused", int(await client.zscore(f"{{b{bucket:03d}}}:processes", "paused") or 0))
+        joined = await paused.commit(first, agreed, relay.join(first.match, 0, ("c", "paused"), 0, NOW, b"", LIMITS))
+        assert isinstance(joined, Stored)
+        [(_, due)] = await other.sweep([bucket], "other", now_ms + 4000)
+        assert set(due.dead or {}) == {"paused"}
+        assert list(due.doubtful) == [agreed.match_id]
