@@ -31,6 +31,7 @@ from services.match.metrics import RelayMetrics
 from services.match.receipts import write_receipt
 from services.match.service import Relay
 from services.match.settings import Settings
+from services.match.store.clock import RedisClock
 from services.match.store.news import RedisNews
 from services.match.store.postgres import MIGRATIONS, SCHEMA, PostgresRecords
 from services.match.store.redis import BUCKETS, RedisMatches
@@ -42,8 +43,9 @@ from services.match.sweeper import Sweeper
 async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> AsyncIterator[App]:
     """Start match as the settings say; leaving the context closes everything in reverse."""
     settings = load(Settings, "KOIKOI_MATCH", environ)
-    clock = clock or SystemClock()
     async with AsyncExitStack() as stack:
+        clock = RedisClock(_client(stack, settings.redis_url), clock or SystemClock())
+        await clock.adjust()
         metrics = Metrics("match")
         counts = RelayMetrics(metrics)
         keys = SigningKeys(settings.key_directory, clock, create=settings.environment == "development")
@@ -80,7 +82,7 @@ async def _open_stores(
 async def _make_relay(
     stack: AsyncExitStack,
     settings: Settings,
-    clock: Clock,
+    clock: RedisClock,
     counts: RelayMetrics,
     store: RedisMatches,
     records: PostgresRecords,
@@ -107,7 +109,7 @@ async def _make_relay(
     )
     sweeper = Sweeper(
         process=process, buckets=BUCKETS, interval_s=settings.sweep_s, store=store, relay=relay, matches=matches,
-        records=records, clock=clock, metrics=counts,
+        records=records, clock=clock, adjust=clock.adjust, metrics=counts,
     )  # fmt: skip
     await sweeper.sweep_all()  # this process is known to live before anybody can connect to it
     revocations = RedisRevocations(

@@ -4,7 +4,7 @@ Every process sweeps all buckets; the store lets one of them do a bucket's work 
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from services.kit import log
 from services.kit.clock import Clock
@@ -30,6 +30,7 @@ class Sweeper:
         matches: Those held here.
         records: Ended matches.
         clock: Time.
+        adjust: Sets that clock by the store's.
         metrics: Counts.
     """
 
@@ -44,11 +45,12 @@ class Sweeper:
         matches: Matches,
         records: Records,
         clock: Clock,
+        adjust: Callable[[], Awaitable[None]],
         metrics: RelayMetrics,
     ) -> None:
         self._process, self._buckets, self._interval_s = process, buckets, interval_s
         self._store, self._relay, self._matches, self._records = store, relay, matches, records
-        self._clock, self._metrics = clock, metrics
+        self._clock, self._adjust, self._metrics = clock, adjust, metrics
         self._closed: asyncio.Queue[str] = asyncio.Queue()
         self._awaited: set[str] = set()  # what is in that queue
 
@@ -78,6 +80,7 @@ class Sweeper:
         await self._sweep(range(self._buckets))
 
     async def _sweep(self, buckets: range) -> None:
+        await self._adjust()
         now_ms = int(self._clock.now() * 1000)
         for bucket, due in await self._store.sweep(buckets, self._process, now_ms):
             await self._work(bucket, due)

@@ -12,7 +12,8 @@ import pytest
 from koikoi.lobby.v1 import lobby_service_pb2 as lobby_pb
 
 from services.kit.app import App
-from services.kit.clock import SystemClock
+from services.kit.clock import Clock, SystemClock
+from services.match.app import build
 from tests.harness import Issuer, running_app
 from tests.integration.match.raw_client import Game, RawClient, dial_grpc, dial_websocket, make_game
 
@@ -60,6 +61,13 @@ class Place:
 
     async def start(self, **settings: str) -> App:
         return await self.stack.enter_async_context(running_app("match", **{**self.settings, **settings}))
+
+    async def start_at(self, clock: Clock, **settings: str) -> App:
+        """Start a process whose machine has its own idea of the time."""
+        environ = {"grpc_address": "127.0.0.1:0", "websocket_address": "127.0.0.1:0", "metrics_address": "127.0.0.1:0"}
+        environ.update(self.settings, **settings)
+        named = {f"KOIKOI_MATCH_{name.upper()}": value for name, value in environ.items()}
+        return await self.stack.enter_async_context(build(named, clock=clock))
 
     async def dial(self, app: App, match_id: str, door: str | None = None) -> RawClient:
         door = door or self.door

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -9,10 +10,22 @@ import asyncpg
 from koikoi.match.v1 import match_service_pb2 as pb
 from redis.asyncio import Redis
 
+from services.kit.clock import SystemClock
 from services.match.store.redis import bucket_of, match_key
 from tests.integration.match.conftest import Place, eventually
-from tests.integration.match.raw_client import envelope, hello
+from tests.integration.match.raw_client import envelope, hello, sealed
 from tests.integration.match.test_outcomes import record
+
+
+class WrongClock(SystemClock):
+    """A machine's clock that is off."""
+
+    def __init__(self, ahead_s: float) -> None:
+        self.ahead_s = ahead_s
+
+    def now(self) -> float:
+        return super().now() + self.ahead_s
+
 
 SHORT = {"step_s": "1", "first_hello_s": "1", "grace_s": "0.1"}
 
@@ -88,3 +101,24 @@ async def test_half_a_match_in_redis_is_swept_away(place: Place):
 
         await eventually(is_gone)
     await place.pair(app, game)
+
+
+async def test_machines_whose_clocks_disagree_still_agree_on_deadlines(place: Place, tmp_path: Path):
+    """Each would take the other's sweeps for gaps, and the other for dead."""
+    clocks = [WrongClock(20), WrongClock(-20)]
+    apps = [await place.start_at(clock, **SHORT, key_directory=str(tmp_path / str(clock.ahead_s))) for clock in clocks]
+    game = place.game()
+    seats = [await place.enter(app, game, seat) for app, seat in zip(apps, game.order, strict=True)]
+    for client in seats:
+        await client.expect("welcome")
+    await seats[0].send(**envelope(0, 0, hello()))
+    await seats[1].expect("envelope")
+    await seats[1].send(**envelope(1, 0, hello()))
+    await seats[0].expect("envelope")
+    await asyncio.sleep(0.5)
+    clocks[0].ahead_s, clocks[1].ahead_s = -600, 600  # both are set, wrongly
+    await asyncio.sleep(0.2)
+    await seats[0].send(**envelope(2, 1, sealed()))
+    await seats[1].expect("envelope")
+    ended = await seats[0].expect("ended", timeout=4)
+    assert (ended.outcome, ended.seat) == (pb.OUTCOME_STALLED, game.order[1])
