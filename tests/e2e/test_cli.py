@@ -164,7 +164,7 @@ def test_an_evening(stack: Stack, koikoi: Run, tmp_path: Path) -> None:
     play_a_little(host, 3)
     for text in (done(host), done(guest)):
         assert "outcome: resigned (seat 0)" in text
-        assert "recorded after 0 rounds: Ume" in text
+        assert re.search(r"recorded after \d rounds: Ume", text), text  # a lucky deal may end a round so soon
     board = done(koikoi("ume", "leaderboard", "--rows", "200"))
     assert "Sakura" in board
     assert "no unfinished match" in done(koikoi("ume", "resume"))
