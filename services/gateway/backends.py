@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Mapping
 
 import grpc
@@ -15,6 +17,8 @@ from services.kit.grpc_server import rich_status
 DOMAIN = "gateway.koikoi"
 RETRY_AFTER_S = 1.0
 MAX_ANSWER_SIZE = 1 << 20
+MAX_CALLS = 128
+"""At once to one service; the rest wait. A service resets the streams beyond its 256, those just ended included."""
 OPTIONS = (
     ("grpc.max_receive_message_length", MAX_ANSWER_SIZE),
     ("grpc.lb_policy_name", "round_robin"),
@@ -34,6 +38,7 @@ class Backends:
 
     def __init__(self, channels: Mapping[str, grpc.aio.Channel]) -> None:
         self._channels = channels
+        self._places = {name: asyncio.Semaphore(MAX_CALLS) for name in channels}
 
     async def call(self, method: Method, content: bytes, metadata: Mapping[str, str], limit_s: float) -> bytes:
         """Call a method with a binary message; gives the binary answer.
@@ -42,10 +47,23 @@ class Backends:
             CallFailed: With the service's own status, or the gateway's when none came from it.
         """
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channels[method.backend].unary_unary(method.path)
+        deadline, place = time.monotonic() + limit_s, self._places[method.backend]
         try:
-            return bytes(await call(content, metadata=tuple(metadata.items()), timeout=limit_s))
+            await asyncio.wait_for(place.acquire(), limit_s)
+        except TimeoutError:
+            raise CallFailed(_unavailable(method)) from None
+        try:
+            left_s = max(deadline - time.monotonic(), 0.001)
+            return bytes(await call(content, metadata=tuple(metadata.items()), timeout=left_s))
         except grpc.aio.AioRpcError as error:
             raise CallFailed(_status(method, error)) from None
+        finally:
+            place.release()
+
+
+def _unavailable(method: Method) -> Status:
+    message = f"The {method.backend} service does not answer now; try again."
+    return own_status(BackendUnavailable(message, retry_after_s=RETRY_AFTER_S))
 
 
 def own_status(error: GatewayError) -> Status:
@@ -62,8 +80,7 @@ def _status(method: Method, error: grpc.aio.AioRpcError) -> Status:
     if isinstance(status, Status):
         return status
     if error.code() is grpc.StatusCode.UNAVAILABLE:
-        message = f"The {method.backend} service does not answer now; try again."
-        return own_status(BackendUnavailable(message, retry_after_s=RETRY_AFTER_S))
+        return _unavailable(method)
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
         return own_status(CallTimedOut("The call took longer than allowed; it may have had an effect."))
     return own_status(BackendFailed(f"The {method.backend} service failed."))

@@ -163,5 +163,7 @@ async def bench_with(**settings: str) -> AsyncIterator[Bench]:
         environ |= {"KOIKOI_GATEWAY_HTTP_ADDRESS": "127.0.0.1:0", "KOIKOI_GATEWAY_METRICS_ADDRESS": "127.0.0.1:0"}
         environ |= {f"KOIKOI_GATEWAY_{name.upper()}": value for name, value in settings.items()}
         app = await stack.enter_async_context(build(environ, clock=clock))
-        session = await stack.enter_async_context(aiohttp.ClientSession(auto_decompress=False))
+        session = await stack.enter_async_context(
+            aiohttp.ClientSession(auto_decompress=False, connector=aiohttp.TCPConnector(limit=0))
+        )
         yield Bench(app, session, script, clock, ports, stops)

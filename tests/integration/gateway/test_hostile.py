@@ -1,5 +1,6 @@
 """What strangers send to break the door itself."""
 
+import asyncio
 import io
 import json
 import logging
@@ -8,8 +9,10 @@ import time
 import pytest
 import structlog
 
+from services.gateway.backends import MAX_CALLS
 from services.kit import log
 
+BOARD = "/koikoi.ranking.v1.RankingService/GetLeaderboard"
 SUBMIT = "/koikoi.ranking.v1.RankingService/SubmitResult"
 
 
@@ -50,3 +53,28 @@ async def test_the_element_at_fault_is_named(bench):
         answer = await bench.post(SUBMIT, {"signatures": ["QQ==", "", wrong, "*"]})
         assert answer.status == 400
         assert answer.detail("ErrorInfo")["metadata"]["field"] == "signatures[2]"
+
+
+async def test_a_burst_waits_its_turn(bench):
+    for _ in range(3):
+        answers = await asyncio.gather(*(bench.post(BOARD) for _ in range(700)))
+        assert {answer.status for answer in answers} == {200}
+
+
+async def test_a_call_that_gets_no_turn_is_told_to_come_back(bench):
+    goes_on = asyncio.Event()
+
+    async def hang(_call):
+        await goes_on.wait()
+        return b""
+
+    bench.script.answers[BOARD] = hang
+    hanging = [asyncio.create_task(bench.post(BOARD)) for _ in range(MAX_CALLS)]
+    while len(bench.script.calls) < MAX_CALLS:
+        await asyncio.sleep(0.01)
+    answer = await bench.post(BOARD, Connect_Timeout_Ms="200")
+    assert (answer.status, answer.code, answer.headers["Retry-After"]) == (503, "unavailable", "1")
+    assert (await bench.post("/koikoi.lobby.v1.LobbyService/ListRooms")).status == 200, "the others go on"
+    goes_on.set()
+    assert {answer.status for answer in await asyncio.gather(*hanging)} == {200}
+    assert (await bench.post(BOARD)).status == 200
