@@ -211,6 +211,9 @@ async def test_a_revoked_session_is_forgotten_another_failure_is_not(tmp_path: P
 
 
 async def test_signing_out_of_a_session_that_is_gone_forgets_it(tmp_path: Path) -> None:
+    account = signed_in(tmp_path, Service(ServerError("no", code="unauthenticated")), 0.0)
+    with pytest.raises(ServerError):  # the other devices were not signed out, and that must not pass in silence
+        await account.sign_out(all_devices=True)
     await signed_in(tmp_path, Service(ServerError("no", code="unauthenticated")), 0.0).sign_out()
     assert Home(tmp_path).load("session") is None
     account = signed_in(tmp_path, Service(ServerError("no", code="unavailable")), 0.0)
