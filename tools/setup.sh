@@ -36,7 +36,8 @@ is_done "$1" && exit 0
 
 # One set-up at a time in a checkout; a lock left by a killed one is recognised by its dead owner.
 until mkdir .venv-lock 2>/dev/null; do
-    owner=$(cat .venv-lock/pid 2>/dev/null || echo 0)
+    owner=$(cat .venv-lock/pid 2>/dev/null || true)
+    owner=${owner:-0} # no name yet: just taken
     if [ "$owner" != 0 ] && ! kill -0 "$owner" 2>/dev/null; then
         rm -rf .venv-lock
     else

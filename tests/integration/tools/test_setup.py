@@ -165,6 +165,21 @@ def test_two_at_once_install_once(machine: Machine):
     assert machine.installs == 1
 
 
+def test_a_lock_that_was_taken_just_now_is_respected(machine: Machine):
+    """Its owner's name is not written yet, only the file for it."""
+    machine.add_python("python3")
+    lock = machine.checkout / ".venv-lock"
+    lock.mkdir()
+    (lock / "pid").touch()
+    environ = {"PATH": str(machine.programs), "CALLS": str(machine.calls), "WRONG_VERSION": "0", "NO_VENV": "0"}
+    setup = subprocess.Popen([str(machine.programs / "sh"), "tools/setup.sh", "run"], cwd=machine.checkout, env=environ)
+    with pytest.raises(subprocess.TimeoutExpired):
+        setup.wait(0.7)
+    shutil.rmtree(lock)
+    assert setup.wait(60) == 0
+    assert machine.installs == 1
+
+
 def test_setup_names_no_index():
     text = (ROOT / "tools" / "setup.sh").read_text() + (ROOT / "Makefile").read_text()
     for option in ("--index-url", "--extra-index-url", "--find-links", "--trusted-host", "://"):
