@@ -216,7 +216,7 @@ class KeySet:
         self._max_age_s, self._cool_down_s = max_age_s, cool_down_s
         self._keys: dict[str, bytes] = {}
         self._fetched_at = self._tried_at = -float("inf")
-        self._lock = asyncio.Lock()
+        self._fetching: asyncio.Task[None] | None = None
 
     async def key(self, kid: str) -> bytes | None:
         """Return the 32-byte public key with this id, or None when the issuer does not know it.
@@ -225,9 +225,7 @@ class KeySet:
             KeysUnavailable: The keys were never read, or the id is unknown and asking the issuer failed.
         """
         if self._is_stale() or kid not in self._keys:
-            async with self._lock:
-                if self._is_stale() or kid not in self._keys:  # whoever held the lock may have fetched it
-                    await self._refresh()
+            await self._refresh()
         if kid not in self._keys and self._fetched_at < self._tried_at:
             raise KeysUnavailable(f"The keys of {self.issuer} cannot be read now.", retry_after_s=self._cool_down_s)
         return self._keys.get(kid)
@@ -236,16 +234,26 @@ class KeySet:
         return self._clock.monotonic() - self._fetched_at >= self._max_age_s
 
     async def _refresh(self) -> None:
+        """Wait for the fetch in progress, or start one unless the last was just now.
+
+        The fetch is a task of its own: callers who give up in the middle, on purpose, must not use up the others' turn.
+        """
         now = self._clock.monotonic()
-        if now - self._tried_at < self._cool_down_s:
-            return
-        self._tried_at = now
+        if self._fetching is None and now - self._tried_at >= self._cool_down_s:
+            self._tried_at = now
+            self._fetching = asyncio.create_task(self._read())
+        if self._fetching is not None:
+            await asyncio.shield(self._fetching)
+
+    async def _read(self) -> None:
         try:
             async with asyncio.timeout(5.0):
                 self._keys = _parse_key_set(await self._fetch())
+            self._fetched_at = self._tried_at
         except Exception:  # noqa: BLE001 - any failure means the same: keep the old keys, try after the cool-down
             return
-        self._fetched_at = now
+        finally:
+            self._fetching = None
 
 
 def _parse_key_set(text: str) -> dict[str, bytes]:

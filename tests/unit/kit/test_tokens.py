@@ -450,6 +450,22 @@ async def test_an_outage_from_the_start_is_never_called_a_bad_token(
     assert source.fetches == 1
 
 
+async def test_a_caller_who_gives_up_in_mid_fetch_takes_nobodys_turn(source: Source, key_set, fake_clock):
+    """Anybody can send a token with a made-up `kid` and a deadline that ends in the middle, once per cool-down."""
+    for keys, kid in ((jwks("a"), "a"), (jwks("a", "next"), "next")):
+        source.answer = keys
+        fake_clock.advance(10)
+        stranger = asyncio.create_task(key_set.key("made-up"))
+        fetches = source.fetches
+        while source.fetches == fetches:
+            await asyncio.sleep(0)
+        stranger.cancel()
+        await asyncio.wait([stranger])
+        assert stranger.cancelled()
+        assert await key_set.key(kid), "the fetch that was begun serves everybody else"
+        assert source.fetches == fetches + 1
+
+
 async def test_a_fetch_that_hangs_is_given_up(fake_clock, monkeypatch):
     async def hang() -> str:
         await asyncio.sleep(3600)
