@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from services.auth.domain.identity import GOOGLE
-from services.kit.settings import SettingsError, load
+from services.kit.settings import LOOPBACK, Network, SettingsError, load
 
 PREFIX = "KOIKOI_AUTH"
 GOOGLE_KEY_SET = "https://www.googleapis.com/oauth2/v3/certs"
@@ -53,8 +53,8 @@ class Settings:
     device_per_minute: int = field(
         default=20, metadata={"doc": "Calls of a kind taken from one device, session or account in a minute.", "min": 1}
     )
-    trusted_proxies: tuple[str, ...] = field(
-        default=("127.0.0.0/8", "::1/128"), metadata={"doc": "Addresses or networks whose x-forwarded-for counts."}
+    trusted_proxies: tuple[Network, ...] = field(
+        default=LOOPBACK, metadata={"doc": "Addresses or networks whose x-forwarded-for counts."}
     )
 
     @property

@@ -36,6 +36,7 @@ from services.kit import log
 from services.kit.errors import Code
 from services.kit.limits import resolve_address
 from services.kit.metrics import Metrics
+from services.kit.settings import Network
 
 MAX_BODY_SIZE = 64 * 1024
 _TIMEOUT = re.compile(r"[0-9]{1,10}")
@@ -73,7 +74,7 @@ class ConnectDoor:
         backends: Backends,
         metrics: Metrics,
         *,
-        trusted_proxies: tuple[str, ...],
+        trusted_proxies: tuple[Network, ...],
         call_limit_s: float,
     ) -> None:
         self._methods, self._backends, self._metrics = methods, backends, metrics

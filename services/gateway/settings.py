@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from services.kit.settings import Network
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -16,7 +18,7 @@ class Settings:
     lobby_target: str = field(default="127.0.0.1:50052", metadata={"doc": "Lobby's gRPC address."})
     match_target: str = field(default="127.0.0.1:50053", metadata={"doc": "Match's gRPC address."})
     ranking_target: str = field(default="127.0.0.1:50054", metadata={"doc": "Ranking's gRPC address."})
-    trusted_proxies: tuple[str, ...] = field(
+    trusted_proxies: tuple[Network, ...] = field(
         default=(), metadata={"doc": "Addresses or networks before the gateway whose x-forwarded-for counts."}
     )
     call_limit_s: float = field(

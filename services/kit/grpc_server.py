@@ -23,6 +23,7 @@ from services.kit.errors import Code, RequestMalformed, ServiceError, StoreUnava
 from services.kit.health import Health, register_grpc_health
 from services.kit.limits import resolve_address
 from services.kit.metrics import Metrics
+from services.kit.settings import Network
 from services.kit.tokens import AccessTokenVerifier, Caller
 
 __all__ = ["caller", "client_address", "open_channel", "rich_status", "start_server"]
@@ -92,7 +93,7 @@ class _Edge(grpc.aio.ServerInterceptor):
         metrics: Metrics,
         verifier: AccessTokenVerifier | None,
         anonymous: Collection[str],
-        trusted_proxies: Sequence[str],
+        trusted_proxies: Sequence[Network],
         deadline_s: float,
     ) -> None:
         self._metrics, self._verifier, self._anonymous = metrics, verifier, frozenset(anonymous)
@@ -226,7 +227,7 @@ async def start_server(
     metrics: Metrics,
     verifier: AccessTokenVerifier | None,
     anonymous: Collection[str] = (),
-    trusted_proxies: Sequence[str] = (),
+    trusted_proxies: Sequence[Network] = (),
     deadline_s: float = 10.0,
     grace_s: float = 5.0,
 ) -> AsyncIterator[int]:

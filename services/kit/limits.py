@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from services.kit.clock import Clock
 from services.kit.errors import ServiceError
 from services.kit.redis import load_script
+from services.kit.settings import Network
 
 __all__ = ["Limiter", "address_group", "resolve_address"]
 
@@ -89,31 +90,34 @@ class Limiter:
 def address_group(address: str) -> str:
     """Return what one subscriber holds: an IPv4 address, or the /64 of an IPv6 address. Other text stays as it is."""
     try:
-        parsed = ipaddress.ip_address(address)
+        parsed = _parse(address)
     except ValueError:
         return address
     if isinstance(parsed, ipaddress.IPv4Address):
         return str(parsed)
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
     return str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
-def resolve_address(peer: str, forwarded_for: str, trusted_proxies: Sequence[str]) -> str:
+def resolve_address(peer: str, forwarded_for: str, trusted_proxies: Sequence[Network]) -> str:
     """Return the client's address: the peer, or what trusted proxies say stood before them.
 
     `x-forwarded-for` is read from the right, and only as long as the hop that added an entry is trusted
     (addresses or networks), so a client cannot choose its own address.
     """
-    networks = [ipaddress.ip_network(proxy, strict=False) for proxy in trusted_proxies]
     address = peer
     for hop in reversed([part.strip() for part in forwarded_for.split(",") if part.strip()]):
         try:
-            trusted = any(ipaddress.ip_address(address) in network for network in networks)
-            ipaddress.ip_address(hop)
+            trusted = any(_parse(address) in network for network in trusted_proxies)
+            _parse(hop)
         except ValueError:
             break
         if not trusted:
             break
         address = hop
     return address
+
+
+def _parse(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Read an address; one of IPv4 that a socket for both writes as IPv6 is still one of IPv4."""
+    parsed = ipaddress.ip_address(address)
+    return (parsed.ipv4_mapped or parsed) if isinstance(parsed, ipaddress.IPv6Address) else parsed

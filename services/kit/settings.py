@@ -9,12 +9,15 @@ import dataclasses
 import math
 import os
 from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeAlias, TypeVar, get_type_hints
 
-__all__ = ["ENVIRONMENTS", "SettingsError", "describe", "host_port", "load"]
+__all__ = ["ENVIRONMENTS", "LOOPBACK", "Network", "SettingsError", "describe", "host_port", "load"]
 
 ENVIRONMENTS = ("development", "production")
+Network: TypeAlias = IPv4Network | IPv6Network
+LOOPBACK: tuple[Network, ...] = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 T = TypeVar("T")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
@@ -27,7 +30,7 @@ def load(cls: type[T], prefix: str, environ: Mapping[str, str] = os.environ) -> 
     """Read the settings of one service.
 
     Args:
-        cls: A frozen dataclass whose fields are str, int, float, bool, Path or tuple[str, ...].
+        cls: A frozen dataclass whose fields are str, int, float, bool, Path, tuple[str, ...] or tuple[Network, ...].
         prefix: For example `KOIKOI_MATCH`.
         environ: Where to read from.
 
@@ -58,7 +61,7 @@ def describe(cls: type[Any], prefix: str) -> Iterator[tuple[str, str, str]]:
     """Yield (variable, default, what it does) for every setting, for docs/operations.md."""
     for field in dataclasses.fields(cls):
         default = "" if field.default is dataclasses.MISSING else field.default
-        text = ",".join(default) if isinstance(default, tuple) else str(default)
+        text = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
         yield f"{prefix}_{field.name.upper()}", text, str(field.metadata.get("doc", ""))
 
 
@@ -96,13 +99,23 @@ def _value(name: str, text: str, hint: Any, metadata: Mapping[str, Any]) -> Any:
         return _number(name, text, hint, metadata)
     if hint is Path:
         return Path(text)
+    parts = [part.strip() for part in text.split(",") if part.strip()]
     if hint == tuple[str, ...]:
-        return tuple(part.strip() for part in text.split(",") if part.strip())
+        return tuple(parts)
+    if hint == tuple[Network, ...]:
+        return tuple(_network(name, part) for part in parts)
     if hint is not str:
         raise TypeError(f"the type of {name} is not one that settings can have")
     if (choices := metadata.get("choices")) and text not in choices:
         raise SettingsError(f"{name} must be one of {', '.join(choices)}.")
     return text
+
+
+def _network(name: str, text: str) -> Network:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        raise SettingsError(f"{name} must be IP addresses or networks like 10.0.0.0/8, not {text!r}.") from None
 
 
 def _number(name: str, text: str, hint: type[int] | type[float], metadata: Mapping[str, Any]) -> int | float:

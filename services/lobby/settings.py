@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from services.kit.settings import LOOPBACK, Network
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -26,8 +28,8 @@ class Settings:
     issuer: str = field(
         default="", metadata={"doc": "Issuer of contracts; empty for https://lobby.koikoi/{environment}."}
     )
-    trusted_proxies: tuple[str, ...] = field(
-        default=("127.0.0.0/8", "::1/128"), metadata={"doc": "Addresses or networks whose x-forwarded-for counts."}
+    trusted_proxies: tuple[Network, ...] = field(
+        default=LOOPBACK, metadata={"doc": "Addresses or networks whose x-forwarded-for counts."}
     )
     sweep_period_s: float = field(
         default=30.0, metadata={"doc": "Seconds between two repairs of list and index.", "min": 0.05}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from services.kit.settings import LOOPBACK, Network
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -18,8 +20,8 @@ class Settings:
     lobby_issuer: str = field(
         default="", metadata={"doc": "Issuer of contracts; empty for https://lobby.koikoi/{environment}."}
     )
-    trusted_proxies: tuple[str, ...] = field(
-        default=("127.0.0.0/8", "::1/128"), metadata={"doc": "Addresses or networks whose x-forwarded-for counts."}
+    trusted_proxies: tuple[Network, ...] = field(
+        default=LOOPBACK, metadata={"doc": "Addresses or networks whose x-forwarded-for counts."}
     )
     pool_size: int = field(default=4, metadata={"doc": "Largest number of Postgres connections.", "min": 1})
     submissions_per_minute: int = field(

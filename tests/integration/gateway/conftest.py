@@ -17,6 +17,7 @@ from services.kit.app import App
 from services.kit.grpc_server import client_address, start_server
 from services.kit.health import Health
 from services.kit.metrics import Metrics
+from services.kit.settings import LOOPBACK
 from tests.harness import FakeClock
 
 BACKENDS = ("auth", "lobby", "match", "ranking")
@@ -74,7 +75,7 @@ async def serve_backend(name: str, script: Script, address: str = "127.0.0.1:0")
         metrics=Metrics(name),
         verifier=None,
         anonymous=names,
-        trusted_proxies=["127.0.0.1"],
+        trusted_proxies=LOOPBACK,
         grace_s=0.1,
     ) as port:
         yield port

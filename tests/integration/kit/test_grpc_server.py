@@ -7,6 +7,7 @@ import asyncio
 import io
 import json
 from contextlib import asynccontextmanager
+from ipaddress import ip_network
 
 import aiohttp
 import grpc
@@ -360,15 +361,16 @@ async def test_health_by_grpc_and_http_agree(issuer: Issuer, logs):
         ("unix", "1.2.3.4", ["10.0.0.0/8"], "unix"),
         ("::1", "2001:db8::7", ["::1"], "2001:db8::7"),
         ("10.0.0.1", " , ,", ["10.0.0.1"], "10.0.0.1"),
+        ("::ffff:10.0.0.1", "1.2.3.4, ::ffff:10.0.0.2", ["10.0.0.0/8"], "1.2.3.4"),
     ],
 )
 def test_a_client_cannot_choose_its_own_address(peer, forwarded, trusted, address):
-    assert resolve_address(peer, forwarded, trusted) == address
+    assert resolve_address(peer, forwarded, [ip_network(network) for network in trusted]) == address
 
 
 async def test_the_forwarded_address_counts_from_trusted_proxies_only(issuer: Issuer, logs):
     forwarded = [("x-forwarded-for", "203.0.113.9")]
-    async with serving(issuer, trusted_proxies=["127.0.0.1"]) as call:
+    async with serving(issuer, trusted_proxies=[ip_network("127.0.0.1")]) as call:
         assert await call("anybody", metadata=forwarded) == b"203.0.113.9"
     async with serving(issuer) as call:
         assert await call("anybody", metadata=forwarded) == b"127.0.0.1"

@@ -1,11 +1,14 @@
 """Settings are read strictly, and every complaint names the variable."""
 
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
-from services.kit.settings import SettingsError, describe, host_port, load
+from services.kit.settings import LOOPBACK, Network, SettingsError, describe, host_port, load
+
+PROXIES = (ip_network("10.0.0.0/8"), ip_network("::1/128"))
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,7 @@ class Example:
     tries: int = 5
     is_open: bool = False
     doors: tuple[str, ...] = ()
+    proxies: tuple[Network, ...] = LOOPBACK
     key_directory: Path = Path("keys")
     mode: str = field(default="a", metadata={"choices": ("a", "b")})
     environment: str = "development"
@@ -31,10 +35,11 @@ def test_defaults_and_every_type():
         KOIKOI_X_TRIES="7",
         KOIKOI_X_IS_OPEN="Yes",
         KOIKOI_X_DOORS="a:1, b:2,",
+        KOIKOI_X_PROXIES="10.1.2.3/8, ::1",
         KOIKOI_X_KEY_DIRECTORY="/k",
         KOIKOI_X_MODE="b",
     )
-    assert got == Example("unix:///r", 2.5, 7, True, ("a:1", "b:2"), Path("/k"), "b")
+    assert got == Example("unix:///r", 2.5, 7, True, ("a:1", "b:2"), PROXIES, Path("/k"), "b")
 
 
 @pytest.mark.parametrize(
@@ -50,6 +55,9 @@ def test_defaults_and_every_type():
         ("TRIES", ""),
         ("IS_OPEN", "maybe"),
         ("MODE", "c"),
+        ("PROXIES", "gateway"),
+        ("PROXIES", "10.0.0.0/8,10.0.0.256"),
+        ("PROXIES", "10.0.0.0/8 192.168.0.0/16"),
         ("TYPO", "1"),
         ("REDIS_URLS", "1"),
     ],
@@ -106,6 +114,7 @@ def test_the_table_for_operators():
     assert rows["KOIKOI_X_REDIS_URL"] == ("", "Where Redis is.")
     assert rows["KOIKOI_X_TURN_LIMIT_S"][0] == "60.0"
     assert rows["KOIKOI_X_DOORS"][0] == ""
+    assert rows["KOIKOI_X_PROXIES"][0] == "127.0.0.0/8,::1/128"
 
 
 def test_addresses():
