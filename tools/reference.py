@@ -22,7 +22,7 @@ from koikoi_sdk.client import errors as client_errors
 from koikoi_sdk.rules import Reason as RulesReason
 from koikoi_sdk.table import Reason as TableReason
 
-from services.gateway.connect import error_response
+from services.gateway.answers import error_response
 from services.kit import errors as kit_errors
 from services.kit.errors import Code, ServiceError
 from services.match.domain.errors import REASONS

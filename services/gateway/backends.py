@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 
 import grpc
 from google.rpc.status_pb2 import Status
 from grpc_status import rpc_status
 
-from services.gateway.errors import BackendFailed, BackendUnavailable, CallTimedOut, GatewayError
+from services.gateway.answers import own_status
+from services.gateway.errors import BackendFailed, BackendUnavailable, CallTimedOut
 from services.gateway.methods import Method
-from services.kit.grpc_server import rich_status
+from services.kit.grpc_server import open_channel
 
-DOMAIN = "gateway.koikoi"
 RETRY_AFTER_S = 1.0
 MAX_ANSWER_SIZE = 1 << 20
 MAX_CALLS = 128
 """At once to one service; the rest wait. A service resets the streams beyond its 256, those just ended included."""
-OPTIONS = (
+STREAMS_A_CONNECTION = 128
+"""Streams stay open, so they have connections of their own, as many as they need."""
+_OPTIONS = (
     ("grpc.max_receive_message_length", MAX_ANSWER_SIZE),
     ("grpc.lb_policy_name", "round_robin"),
+)
+_STREAM_OPTIONS = (
+    *_OPTIONS,
+    ("grpc.use_local_subchannel_pool", 1),  # else equal channels share one connection
+    ("grpc.http2.bdp_probe", 0),  # the window stays at 64 KiB, which is what one slow reader may hold
 )
 
 
@@ -34,11 +42,23 @@ class CallFailed(Exception):
 
 
 class Backends:
-    """The gRPC channels, one per service; they connect at the first call and again after a loss."""
+    """The gRPC channels of the services; they connect at the first call and again after a loss.
 
-    def __init__(self, channels: Mapping[str, grpc.aio.Channel]) -> None:
-        self._channels = channels
-        self._places = {name: asyncio.Semaphore(MAX_CALLS) for name in channels}
+    Args:
+        targets: Each service's address, by its name.
+    """
+
+    def __init__(self, targets: Mapping[str, str]) -> None:
+        self._channels = {name: open_channel(target, _OPTIONS) for name, target in targets.items()}
+        self._places = {name: asyncio.Semaphore(MAX_CALLS) for name in targets}
+        self._lines = {name: _StreamChannels(target) for name, target in targets.items()}
+
+    async def close(self) -> None:
+        """Close all connections; calls in progress fail."""
+        for channel in self._channels.values():
+            await channel.close()
+        for line in self._lines.values():
+            await line.close()
 
     async def call(self, method: Method, content: bytes, metadata: Mapping[str, str], limit_s: float) -> bytes:
         """Call a method with a binary message; gives the binary answer.
@@ -60,15 +80,54 @@ class Backends:
         finally:
             place.release()
 
+    async def stream(
+        self, method: Method, content: bytes, metadata: Mapping[str, str], limit_s: float | None
+    ) -> AsyncIterator[bytes]:
+        """Call a server-streaming method; gives its binary messages, each only when the last was taken.
+
+        Closing the iterator cancels the call.
+
+        Raises:
+            CallFailed: As for `call`.
+        """
+        with self._lines[method.backend].take() as channel:
+            open_call: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(method.path)
+            call = open_call(content, metadata=tuple(metadata.items()), timeout=limit_s)
+            try:
+                async for message in call:
+                    yield bytes(message)
+            except grpc.aio.AioRpcError as error:
+                raise CallFailed(_status(method, error)) from None
+            finally:
+                call.cancel()
+
+
+class _StreamChannels:
+    """As many connections to one service as its open streams need."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._uses: dict[grpc.aio.Channel, int] = {}
+
+    @contextmanager
+    def take(self) -> Iterator[grpc.aio.Channel]:
+        channel = next((one for one, count in self._uses.items() if count < STREAMS_A_CONNECTION), None)
+        if channel is None:
+            channel = open_channel(self._target, _STREAM_OPTIONS)
+        self._uses[channel] = self._uses.get(channel, 0) + 1
+        try:
+            yield channel
+        finally:
+            self._uses[channel] -= 1
+
+    async def close(self) -> None:
+        for channel in self._uses:
+            await channel.close()
+
 
 def _unavailable(method: Method) -> Status:
     message = f"The {method.backend} service does not answer now; try again."
     return own_status(BackendUnavailable(message, retry_after_s=RETRY_AFTER_S))
-
-
-def own_status(error: GatewayError) -> Status:
-    """Give a refusal of the gateway itself as a status."""
-    return rich_status(error, DOMAIN)
 
 
 def _status(method: Method, error: grpc.aio.AioRpcError) -> Status:

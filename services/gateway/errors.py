@@ -37,10 +37,31 @@ class MethodUnknown(GatewayError):
 
 
 class EncodingUnsupported(GatewayError):
-    """The body is compressed in a way the gateway does not read."""
+    """The message is compressed in a way the gateway does not read; metadata names what it reads."""
 
     code = Code.UNIMPLEMENTED
     reason = "ENCODING_UNSUPPORTED"
+
+
+class TooManyStreams(GatewayError):
+    """The caller's address holds as many open streams as it may; close one, or wait for the retry delay."""
+
+    code = Code.RESOURCE_EXHAUSTED
+    reason = "TOO_MANY_STREAMS"
+
+
+class GatewayFull(GatewayError):
+    """This gateway holds as many open streams as it may; try again after the retry delay."""
+
+    code = Code.UNAVAILABLE
+    reason = "GATEWAY_FULL"
+
+
+class Draining(GatewayError):
+    """This gateway is going away and ended the stream; open it again after the retry delay."""
+
+    code = Code.UNAVAILABLE
+    reason = "DRAINING"
 
 
 class PageUnknown(GatewayError):

@@ -29,6 +29,18 @@ class Settings:
         default=60.0, metadata={"doc": "Seconds that a service's key set is answered from memory.", "max": 600.0}
     )
 
+    allowed_origins: tuple[str, ...] = field(
+        default=("*",), metadata={"doc": "Origins whose pages may call us, * for every one; empty for none."}
+    )
+    most_streams: int = field(default=2000, metadata={"doc": "Open streams of one process.", "min": 1})
+    most_streams_per_address: int = field(
+        default=100, metadata={"doc": "Open streams of one address, or of one /64 of IPv6.", "min": 1}
+    )
+    stall_limit_s: float = field(
+        default=30.0,
+        metadata={"doc": "Seconds that the caller of a stream may take nothing; then it is closed.", "min": 0.1},
+    )
+
     @property
     def targets(self) -> dict[str, str]:
         """Give each service's gRPC address by the service's name."""

@@ -19,8 +19,11 @@ from services.kit.health import Health
 from services.kit.metrics import Metrics
 from services.kit.settings import LOOPBACK
 from tests.harness import FakeClock
+from tests.integration.gateway import echo
 
 BACKENDS = ("auth", "lobby", "match", "ranking")
+METHODS = public_methods() | public_methods({"match": echo.FILE})
+"""The real ones, and a service of our own behind match's address that streams whatever the real ones do."""
 
 
 @dataclass
@@ -36,21 +39,31 @@ class Call:
 
 @dataclass
 class Script:
-    """What backends do: `answers` by path, else an empty message."""
+    """What backends do: `answers` and `streams` by path, else an empty message or stream."""
 
     answers: dict[str, Callable[[Any], Awaitable[bytes]]] = field(default_factory=dict)
+    streams: dict[str, Callable[[Any], AsyncIterator[bytes]]] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
 
-    def handler(self, method: Method) -> Callable[[Any], Any]:
-        async def answer(content, context):
+    def handler(self, method: Method) -> grpc.RpcMethodHandler:
+        def note(content, context):
             metadata = {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
-            call = Call(method.path, content, metadata, client_address(), context.time_remaining())
-            self.calls.append(call)
-            if method.path in self.answers:
-                return await self.answers[method.path](call)
-            return b""
+            self.calls.append(Call(method.path, content, metadata, client_address(), context.time_remaining()))
+            return self.calls[-1]
 
-        return answer
+        async def answer(content, context):
+            call = note(content, context)
+            return await self.answers[method.path](call) if method.path in self.answers else b""
+
+        async def stream(content, context):
+            call = note(content, context)
+            if method.path in self.streams:
+                async for message in self.streams[method.path](call):
+                    yield message
+
+        if method.is_streaming:
+            return grpc.unary_stream_rpc_method_handler(stream)
+        return grpc.unary_unary_rpc_method_handler(answer)
 
 
 @asynccontextmanager
@@ -58,10 +71,10 @@ async def serve_backend(name: str, script: Script, address: str = "127.0.0.1:0")
     """Serve every public method of one service through kit's own server, so errors are the real ones."""
     handlers: dict[str, dict[str, Any]] = {}
     names = []
-    for path, method in public_methods().items():
+    for path, method in METHODS.items():
         if method.backend == name:
             service = path.split("/")[1]
-            handlers.setdefault(service, {})[method.name] = grpc.unary_unary_rpc_method_handler(script.handler(method))
+            handlers.setdefault(service, {})[method.name] = script.handler(method)
             names.append(method.name)
 
     def register(server: grpc.aio.Server) -> None:
@@ -113,6 +126,17 @@ class Bench:
         async with self.session.request(verb, self.url + path, allow_redirects=False, **how) as response:
             return Answer(response.status, dict(response.headers), await response.read())
 
+    async def metrics(self) -> str:
+        """Give what Prometheus scrapes."""
+        async with self.session.get(f"http://127.0.0.1:{self.app.ports['metrics']}/metrics") as response:
+            return await response.text()
+
+    async def wait_for_streams(self, count: int) -> None:
+        """Wait until so many streams are open."""
+        async with asyncio.timeout(5):
+            while f"\nkoikoi_gateway_open_streams {count}.0\n" not in await self.metrics():
+                await asyncio.sleep(0.01)
+
     async def raw(self, data: bytes, *, leaves: bool = True) -> bytes:
         """Write bytes to the door, by default say no more, and read until it closes."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.app.ports["http"])
@@ -163,7 +187,7 @@ async def bench_with(**settings: str) -> AsyncIterator[Bench]:
         environ = {f"KOIKOI_GATEWAY_{name.upper()}_TARGET": f"127.0.0.1:{port}" for name, port in ports.items()}
         environ |= {"KOIKOI_GATEWAY_HTTP_ADDRESS": "127.0.0.1:0", "KOIKOI_GATEWAY_METRICS_ADDRESS": "127.0.0.1:0"}
         environ |= {f"KOIKOI_GATEWAY_{name.upper()}": value for name, value in settings.items()}
-        app = await stack.enter_async_context(build(environ, clock=clock))
+        app = await stack.enter_async_context(build(environ, clock=clock, methods=METHODS))
         session = await stack.enter_async_context(
             aiohttp.ClientSession(auto_decompress=False, connector=aiohttp.TCPConnector(limit=0))
         )

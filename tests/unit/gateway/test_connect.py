@@ -8,8 +8,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.rpc import error_details_pb2
 from google.rpc.status_pb2 import Status
 
-from services.gateway.backends import own_status
-from services.gateway.connect import error_response
+from services.gateway.answers import error_response, own_status
 from services.gateway.errors import BackendUnavailable
 from services.kit.errors import Code
 
