@@ -110,7 +110,7 @@ def _settings(service: str) -> Iterator[str]:
 def _default(field: "dataclasses.Field[object]") -> str:
     if field.default is dataclasses.MISSING:
         return "**must be set**"
-    text = ",".join(field.default) if isinstance(field.default, tuple) else str(field.default)
+    text = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else str(field.default)
     return f"`{text}`" if text else "empty"
 
 
