@@ -209,7 +209,11 @@ class Stack:
             directory = ROOT / "services" / service / "store" / "sql"
             if directory.is_dir():
                 url = self.plan.database_urls.get(service) or self.postgres.url(f"{service}_owner")
-                for name in await migrate(url, service, directory):
+                try:
+                    applied = await migrate(url, service, directory)
+                except OSError as error:
+                    raise StackError(str(error)) from None
+                for name in applied:
                     self._say(f"  {service}: {name}")
 
     def _launch(self, name: str) -> None:

@@ -38,8 +38,11 @@ async def open_pool(url: str, *, min_size: int = 1, max_size: int = 4, schema: s
     """Open a pool whose unqualified names mean tables of `schema`. Close with `await pool.close()`.
 
     A statement takes at most 10 s. Transactions never span a network call.
+
+    Raises:
+        ConnectionError: There is no Postgres, or it refuses us; one sentence that names the setting.
     """
-    probe = await asyncpg.connect(url, statement_cache_size=0, timeout=10)
+    probe = await _connect(url, schema)
     try:
         current = await probe.fetchval("SELECT current_schema()")
     finally:
@@ -63,10 +66,11 @@ async def migrate(url: str, schema: str, directory: Path) -> list[str]:
     All or nothing, in one transaction under an advisory lock, so any number of processes may call it at once.
 
     Raises:
+        ConnectionError: There is no Postgres, or it refuses us; one sentence that names the setting.
         MigrationError: A file that was applied has changed, or the numbers have a gap.
     """
     files = _files(directory)
-    connection = await asyncpg.connect(url, statement_cache_size=0, timeout=10)
+    connection = await _connect(url, schema)
     try:
         async with connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock(hashtext($1))", f"koikoi-migrate/{schema}")
@@ -104,6 +108,16 @@ async def check_migrations(pool: Pool, schema: str, directory: Path) -> None:
         raise MigrationError(
             f"The schema {schema} lacks {', '.join(missing)}; run `python -m services.{schema} migrate` first."
         )
+
+
+async def _connect(url: str, schema: str) -> "asyncpg.Connection[asyncpg.Record]":
+    try:
+        return await asyncpg.connect(url, statement_cache_size=0, timeout=10)
+    except (OSError, asyncpg.PostgresError) as error:
+        why = str(error).partition("\n")[0] or "it does not answer"
+    except (ValueError, asyncpg.InterfaceError):  # which quotes the URL, and that may hold a password
+        why = "the URL cannot be read"
+    raise ConnectionError(f"KOIKOI_{schema.upper()}_DATABASE_URL leads to no Postgres that serves us: {why}.")
 
 
 def _files(directory: Path) -> dict[int, Path]:

@@ -11,6 +11,8 @@ from redis.exceptions import BusyLoadingError, ClusterDownError, NoScriptError, 
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from services.kit.settings import SettingsError
+
 __all__ = ["OUTAGES", "Script", "load_script", "open_client"]
 
 OUTAGES = (RedisConnectionError, RedisTimeoutError, BusyLoadingError, ClusterDownError, ReadOnlyError)
@@ -32,17 +34,23 @@ def open_client(url: str, *, max_connections: int = 32) -> Redis:
     Answers are bytes. A command waits at most 5 s for a free connection, as long for its answer, and is repeated once
     only when the connection was refused or dropped, so every script must be safe to run twice. Close with
     `await client.aclose()`.
+
+    Raises:
+        SettingsError: The URL is none of Redis.
     """
-    pool = BlockingConnectionPool.from_url(
-        url,
-        max_connections=max_connections,
-        timeout=5,
-        socket_timeout=5.0,
-        socket_connect_timeout=2.0,
-        health_check_interval=15,
-        retry=Retry(ExponentialBackoff(cap=0.2, base=0.05), 1),
-        retry_on_error=[RedisConnectionError],
-    )
+    try:
+        pool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=max_connections,
+            timeout=5,
+            socket_timeout=5.0,
+            socket_connect_timeout=2.0,
+            health_check_interval=15,
+            retry=Retry(ExponentialBackoff(cap=0.2, base=0.05), 1),
+            retry_on_error=[RedisConnectionError],
+        )
+    except ValueError:  # which quotes the URL, and that may hold a password
+        raise SettingsError("The URL of Redis must be like redis://HOST:PORT/0 or unix:///PATH.") from None
     return Redis.from_pool(pool)
 
 

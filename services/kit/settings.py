@@ -2,7 +2,8 @@
 
 A field `turn_limit_s: float = 60.0` of match is `KOIKOI_MATCH_TURN_LIMIT_S`; any value may instead come from the file
 that `KOIKOI_MATCH_TURN_LIMIT_S_FILE` names (secrets). Field metadata: `doc` (one sentence for docs/operations.md),
-`min` and `max` for numbers, `choices` for text. `environment` falls back to `KOIKOI_ENVIRONMENT`.
+`min` and `max` for numbers, `choices` for text. `environment` falls back to `KOIKOI_ENVIRONMENT`. What is named
+`..._DATABASE_URL` or `..._REDIS_URL` must be such a URL, or empty.
 """
 
 import dataclasses
@@ -19,6 +20,7 @@ ENVIRONMENTS = ("development", "production")
 Network: TypeAlias = IPv4Network | IPv6Network
 LOOPBACK: tuple[Network, ...] = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 T = TypeVar("T")
+_SCHEMES = {"_DATABASE_URL": ("postgresql", "postgres"), "_REDIS_URL": ("redis", "rediss", "unix")}
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -104,10 +106,17 @@ def _value(name: str, text: str, hint: Any, metadata: Mapping[str, Any]) -> Any:
         return tuple(parts)
     if hint == tuple[Network, ...]:
         return tuple(_network(name, part) for part in parts)
-    if hint is not str:
-        raise TypeError(f"the type of {name} is not one that settings can have")
+    if hint is str:
+        return _checked(name, text, metadata)
+    raise TypeError(f"the type of {name} is not one that settings can have")
+
+
+def _checked(name: str, text: str, metadata: Mapping[str, Any]) -> str:
     if (choices := metadata.get("choices")) and text not in choices:
         raise SettingsError(f"{name} must be one of {', '.join(choices)}.")
+    for suffix, schemes in _SCHEMES.items():
+        if text and name.endswith(suffix) and text.partition("://")[0] not in schemes:
+            raise SettingsError(f"{name} must be a URL that begins with {' or '.join(f'{it}://' for it in schemes)}.")
     return text
 
 

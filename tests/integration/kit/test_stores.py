@@ -9,6 +9,7 @@ from services.kit.errors import Code, ServiceError
 from services.kit.limits import Limiter
 from services.kit.postgres import MigrationError, check_migrations, migrate, open_pool
 from services.kit.redis import load_script, open_client
+from services.kit.settings import SettingsError
 from tests.harness import FakeClock
 
 
@@ -109,6 +110,35 @@ async def test_one_superuser_for_all_schemas_works_too(plain_url, tmp_path):
     pool = await open_pool(plain_url("postgres"), schema="ranking")
     assert await pool.fetchval("SELECT count(*) FROM thing") == 0
     await pool.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("postgresql://u:hidden@127.0.0.1:1/koikoi", "Connect"),
+        ("postgresql://u:hidden@nowhere.invalid/koikoi", "."),
+        ("postgresql://u:hid/den@127.0.0.1/koikoi", "cannot be read"),
+        ("{nobody}", 'role "nobody" does not exist'),
+        ("{no_database}", 'database "nothing" does not exist'),
+    ],
+)
+async def test_a_postgres_that_does_not_serve_us_is_one_sentence(stores, tmp_path, url, why):
+    at = url.format(nobody=stores.postgres.url("nobody"), no_database=stores.postgres.url("auth", "nothing"))
+    for attempt in (open_pool(at, schema="auth"), migrate(at, "auth", tmp_path)):
+        with pytest.raises(ConnectionError) as caught:
+            await attempt
+        text = str(caught.value)
+        assert text.startswith("KOIKOI_AUTH_DATABASE_URL leads to no Postgres that serves us: ")
+        assert why in text
+        assert "hid" not in text
+        assert "\n" not in text
+
+
+def test_a_url_that_is_none_of_redis_is_one_sentence():
+    for url in ("localhost:6379", "http://localhost", "redis://:hidden@localhost:port", ""):
+        with pytest.raises(SettingsError, match="must be like redis://") as caught:
+            open_client(url)
+        assert "hidden" not in str(caught.value)
 
 
 async def test_a_script_is_sent_again_when_the_server_forgot_it(redis_url):

@@ -151,9 +151,19 @@ def test_a_taken_port_is_one_sentence(directory):
     assert len(run.text.strip().splitlines()) == 1
 
 
-def test_a_bad_setting_stops_the_start_with_its_sentence(directory):
-    run = Running(directory, free_ports(), KOIKOI_LOBBY_SWEEP_PERIOD_S="often")
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("KOIKOI_LOBBY_SWEEP_PERIOD_S", "often", "KOIKOI_LOBBY_SWEEP_PERIOD_S must be a number"),
+        ("KOIKOI_AUTH_DATABASE_URL", "postgresql://u:hidden@127.0.0.1:1/d", "KOIKOI_AUTH_DATABASE_URL leads to no"),
+        ("KOIKOI_MATCH_DATABASE_URL", "localhost:5432", "KOIKOI_MATCH_DATABASE_URL leads to no"),
+        ("KOIKOI_LOBBY_REDIS_URL", "localhost:6379", "KOIKOI_LOBBY_REDIS_URL must be a URL that begins with redis://"),
+    ],
+)
+def test_a_bad_setting_stops_the_start_with_its_sentence(directory, name, value, sentence):
+    run = Running(directory, free_ports(), **{name: value})
     assert run.process.wait(120) == 1
-    assert "KOIKOI_LOBBY_SWEEP_PERIOD_S must be a number" in run.text
+    assert sentence in run.text
+    assert "hidden" not in run.text
     assert "Traceback" not in run.text
     wait_gone(directory)

@@ -15,6 +15,7 @@ PROXIES = (ip_network("10.0.0.0/8"), ip_network("::1/128"))
 class Example:
     redis_url: str = field(metadata={"doc": "Where Redis is."})
     turn_limit_s: float = field(default=60.0, metadata={"min": 1, "max": 600})
+    own_database_url: str = ""
     tries: int = 5
     is_open: bool = False
     doors: tuple[str, ...] = ()
@@ -29,9 +30,10 @@ def read(**environ: str) -> Example:
 
 
 def test_defaults_and_every_type():
-    assert read() == Example("unix:///r")
+    assert read() == read(KOIKOI_X_OWN_DATABASE_URL="") == Example("unix:///r")
     got = read(
         KOIKOI_X_TURN_LIMIT_S="2.5",
+        KOIKOI_X_OWN_DATABASE_URL="postgres://h/d",
         KOIKOI_X_TRIES="7",
         KOIKOI_X_IS_OPEN="Yes",
         KOIKOI_X_DOORS="a:1, b:2,",
@@ -39,7 +41,7 @@ def test_defaults_and_every_type():
         KOIKOI_X_KEY_DIRECTORY="/k",
         KOIKOI_X_MODE="b",
     )
-    assert got == Example("unix:///r", 2.5, 7, True, ("a:1", "b:2"), PROXIES, Path("/k"), "b")
+    assert got == Example("unix:///r", 2.5, "postgres://h/d", 7, True, ("a:1", "b:2"), PROXIES, Path("/k"), "b")
 
 
 @pytest.mark.parametrize(
@@ -60,6 +62,9 @@ def test_defaults_and_every_type():
         ("PROXIES", "10.0.0.0/8 192.168.0.0/16"),
         ("TYPO", "1"),
         ("REDIS_URLS", "1"),
+        ("REDIS_URL", "localhost:6379"),
+        ("REDIS_URL", "http://localhost:6379"),
+        ("OWN_DATABASE_URL", "mysql://localhost/koikoi"),
     ],
 )
 def test_a_bad_value_or_unknown_name_is_one_sentence_with_the_variable(name, text):
