@@ -188,7 +188,7 @@ class _Edge(grpc.aio.ServerInterceptor):
         _caller.set(await self._verifier.verify(token))
 
     def _status(self, method: str, error: Exception) -> status_pb2.Status:
-        if isinstance(error, (*postgres.OUTAGES, *redis.OUTAGES)) and not isinstance(error, TimeoutError):
+        if redis.is_outage(error) or (isinstance(error, postgres.OUTAGES) and not isinstance(error, TimeoutError)):
             error = StoreUnavailable("The service cannot reach its store now; try again.", retry_after_s=1.0)
         elif isinstance(error, DecodeError):
             error = RequestMalformed("The request is no message of this method's type.", field="request")

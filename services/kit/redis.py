@@ -4,19 +4,20 @@ from collections.abc import Sequence
 from hashlib import sha1
 from typing import Any, Protocol
 
+from redis import exceptions
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
-from redis.exceptions import BusyLoadingError, ClusterDownError, NoScriptError, ReadOnlyError
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from services.kit.settings import SettingsError
 
-__all__ = ["OUTAGES", "Script", "load_script", "open_client"]
+__all__ = ["Script", "is_outage", "load_script", "open_client"]
 
-OUTAGES = (RedisConnectionError, RedisTimeoutError, BusyLoadingError, ClusterDownError, ReadOnlyError)
-"""What a client raises while Redis cannot serve: away, loading its data, or in the middle of a failover."""
+_OUTAGES = (
+    exceptions.ConnectionError, exceptions.TimeoutError, exceptions.BusyLoadingError, exceptions.ClusterDownError,
+    exceptions.MasterDownError, exceptions.OutOfMemoryError, exceptions.ReadOnlyError, exceptions.TryAgainError,
+)  # fmt: skip
+_REFUSALS = ("BUSY ", "MISCONF ", "NOREPLICAS ")
 Argument = bytes | str | int | float
 
 
@@ -26,6 +27,12 @@ class Script(Protocol):
     async def __call__(self, keys: Sequence[bytes | str], args: Sequence[Argument] = ()) -> Any:
         """Run the script; all keys share one hash tag."""
         ...
+
+
+def is_outage(error: Exception) -> bool:
+    """Say whether Redis cannot serve now: away, starting, failing over, full, busy, or without its disk or replicas."""
+    is_refusal = isinstance(error, exceptions.RedisError) and str(error).startswith(_REFUSALS)
+    return is_refusal or isinstance(error, _OUTAGES)
 
 
 def open_client(url: str, *, max_connections: int = 32) -> Redis:
@@ -47,7 +54,7 @@ def open_client(url: str, *, max_connections: int = 32) -> Redis:
             socket_connect_timeout=2.0,
             health_check_interval=15,
             retry=Retry(ExponentialBackoff(cap=0.2, base=0.05), 1),
-            retry_on_error=[RedisConnectionError],
+            retry_on_error=[exceptions.ConnectionError],
         )
     except ValueError:  # which quotes the URL, and that may hold a password
         raise SettingsError("The URL of Redis must be like redis://HOST:PORT/0 or unix:///PATH.") from None
@@ -61,7 +68,7 @@ def load_script(client: Redis, text: str) -> Script:
     async def run(keys: Sequence[bytes | str], args: Sequence[Argument] = ()) -> Any:
         try:
             return await client.evalsha(digest, len(keys), *keys, *args)
-        except NoScriptError:
+        except exceptions.NoScriptError:
             return await client.eval(text, len(keys), *keys, *args)
 
     return run

@@ -15,6 +15,7 @@ import pytest
 from google.rpc import error_details_pb2
 from google.rpc.error_details_pb2 import ErrorInfo
 from grpc_status import rpc_status
+from redis.exceptions import ResponseError
 
 from services.kit import log
 from services.kit.errors import Code, KeysUnavailable, ServiceError
@@ -59,6 +60,9 @@ class Things:
         finally:
             await client.aclose()
 
+    async def ask_full_redis(self, _request, _context):
+        raise ResponseError("MISCONF Errors writing to the AOF file: No space left on device")
+
     async def ask_postgres(self, _request, _context):
         return await open_pool("postgresql://nobody@127.0.0.1:1/none", schema="x")
 
@@ -91,7 +95,7 @@ class Things:
         kinds = {
             grpc.unary_unary_rpc_method_handler: (
                 self.who, self.anybody, self.anonymous_but_asks, self.refuse, self.crash, self.hang,
-                self.ask_redis, self.ask_postgres,
+                self.ask_redis, self.ask_full_redis, self.ask_postgres,
             ),
             grpc.unary_stream_rpc_method_handler: (
                 self.count, self.count_and_refuse, self.count_and_crash, self.write,
@@ -249,7 +253,7 @@ async def test_a_crash_says_nothing_to_the_caller_and_no_secret_to_the_log(issue
     assert token[0][1].removeprefix("Bearer ") not in logs.getvalue()
 
 
-@pytest.mark.parametrize("method", ["ask_redis", "ask_postgres"])
+@pytest.mark.parametrize("method", ["ask_redis", "ask_full_redis", "ask_postgres"])
 async def test_a_store_that_is_away_is_said_so_and_worth_another_try(issuer: Issuer, logs, method):
     async with serving(issuer) as call:
         error = await failure(call(method, metadata=issuer.bearer(make_caller())))

@@ -4,11 +4,12 @@ import asyncio
 
 import asyncpg
 import pytest
+from redis.exceptions import RedisError
 
 from services.kit.errors import Code, ServiceError
 from services.kit.limits import Limiter
 from services.kit.postgres import MigrationError, check_migrations, migrate, open_pool
-from services.kit.redis import load_script, open_client
+from services.kit.redis import is_outage, load_script, open_client
 from services.kit.settings import SettingsError
 from tests.harness import FakeClock
 
@@ -148,6 +149,40 @@ async def test_a_script_is_sent_again_when_the_server_forgot_it(redis_url):
     await client.script_flush()
     assert await script([b"a"], [7]) == [b"a", b"7"]
     await client.aclose()
+
+
+@pytest.mark.parametrize("setting", ["maxmemory", "min-replicas-to-write"])
+async def test_a_redis_that_takes_no_writes_is_an_outage(redis_url, setting):
+    client = open_client(redis_url)
+    await client.config_set(setting, "1")
+    error = await outcome(client.set("x", "1"))
+    await client.config_set(setting, "0")
+    assert is_outage(error), error
+    assert not is_outage(await outcome(client.set("x", "1", px=0))), "a command that is wrong"
+    await client.aclose()
+
+
+async def test_a_redis_that_is_busy_with_a_script_is_an_outage(redis_url):
+    client = open_client(redis_url)
+    before = (await client.config_get("busy-reply-threshold"))["busy-reply-threshold"]
+    await client.config_set("busy-reply-threshold", "10")
+    hog = asyncio.create_task(client.eval("while true do end", 0))
+    try:
+        while not isinstance(error := await outcome(client.get("x")), RedisError):
+            pass
+        assert is_outage(error), error
+    finally:
+        await client.script_kill()
+        assert not is_outage(await outcome(hog)), "a script that was killed"
+        await client.config_set("busy-reply-threshold", before)
+        await client.aclose()
+
+
+async def outcome(call):
+    try:
+        return await call
+    except RedisError as error:
+        return error
 
 
 async def test_a_limit_is_exact_in_every_window(redis_url, fake_clock: FakeClock):
