@@ -18,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import IO
+from urllib.parse import quote
 
 from tools.child import Child, guarded, last_lines
 
@@ -51,9 +52,10 @@ class Lock:
 
 
 def socket_directory(directory: Path) -> Path:
-    """Return a 0700 directory for unix sockets: inside `directory`, or a short one when that path is too long."""
+    """Return a 0700 directory for unix sockets: inside `directory`, or a short one when no socket can be there."""
     inside = directory / "s"
-    if len(os.fsencode(inside.resolve())) <= _SOCKET_PATH_MAX:
+    is_list = "," in str(inside.resolve())  # Postgres and its clients read several places then
+    if len(os.fsencode(inside.resolve())) <= _SOCKET_PATH_MAX and not is_list:
         inside.mkdir(mode=0o700, parents=True, exist_ok=True)
         return inside.resolve()
     digest = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:12]
@@ -134,7 +136,7 @@ class Postgres:
 
     def url(self, role: str, database: str = "koikoi") -> str:
         """Return the URL for a role (`auth`, `auth_owner`, `postgres`) and a database."""
-        return f"postgresql://{role}@/{database}?host={self.sockets}"
+        return f"postgresql://{role}@/{database}?host={quote(str(self.sockets))}"
 
     def execute(self, statements: str, database: str | None = "koikoi") -> str:
         """Run SQL as the superuser through psql; None means the maintenance database. Returns the rows as text."""
@@ -236,7 +238,7 @@ class Valkey:
     @property
     def url(self) -> str:
         """The URL for clients."""
-        return f"unix://{self.socket}"
+        return f"unix://{quote(str(self.socket))}"
 
     @property
     def has_ended(self) -> bool:

@@ -10,8 +10,10 @@ import textwrap
 import time
 from pathlib import Path
 
+import asyncpg
 import pytest
 from redis import Redis
+from redis.asyncio import Redis as AsyncRedis
 
 from tests.integration.tools.processes import living, wait_gone
 from tools.embedded import EmbeddedError, Lock, Postgres, Valkey, socket_directory
@@ -78,6 +80,25 @@ def test_data_survives_a_clean_stop_and_a_kill(directory):
         valkey.stop()
         postgres.stop()
     wait_gone(directory)
+
+
+@pytest.mark.parametrize("name", ["c++ #1 100%41", "what?a=b&c=d;e", 'it\'s "花札" [1] *', "one,two"])
+async def test_a_directory_may_have_any_name(directory, name):
+    place = directory / name
+    postgres, valkey = Postgres(place, durable=False), Valkey(place, durable=False)
+    try:
+        postgres.start()
+        valkey.start()
+        async with AsyncRedis.from_url(valkey.url) as client:
+            assert await client.ping()
+        connection = await asyncpg.connect(postgres.url("auth"))
+        assert await connection.fetchval("SELECT current_user") == "auth"
+        await connection.close()
+    finally:
+        valkey.stop()
+        postgres.stop()
+        if not postgres.sockets.is_relative_to(place):
+            shutil.rmtree(postgres.sockets, ignore_errors=True)
 
 
 def test_killing_the_server_itself_is_healed_by_the_next_start(directory):
