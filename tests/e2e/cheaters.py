@@ -27,6 +27,7 @@ from koikoi_sdk.client.lobby import Lobby
 from koikoi_sdk.client.match import play_match, sit_down
 from koikoi_sdk.client.outbox import Outbox
 from koikoi_sdk.client.players import Player, Resign
+from koikoi_sdk.client.receipts import ReceiptVerifier
 from koikoi_sdk.client.session import MatchEnd, Session
 from koikoi_sdk.client.transport import Connection, Transport, open_transport
 from koikoi_sdk.poker import DeviceKey, coin, deal_id, digest
@@ -359,10 +360,12 @@ async def play(
     honest_outbox = sit_down(home, signed, other, random=dice.of(1 - own))
     tap = Tap(behind(open_transport(doors[1])))
     with outbox.lock():
-        cheating = Session(outbox, cheater, device, open_transport(doors[0])).play(lie.cheater())
-        honest = play_match(honest_outbox, other, tap, lie.honest(), random=dice.of(1 - own))
-        async with asyncio.timeout(120):
-            ends = await asyncio.gather(cheating, honest, return_exceptions=True)
+        async with ConnectClient(opponents.plan.gateway_url) as client:
+            receipts = ReceiptVerifier(client, Account(client, home).issuer)
+            cheating = Session(outbox, cheater, device, open_transport(doors[0])).play(lie.cheater())
+            honest = play_match(honest_outbox, other, tap, lie.honest(), receipts=receipts, random=dice.of(1 - own))
+            async with asyncio.timeout(120):
+                ends = await asyncio.gather(cheating, honest, return_exceptions=True)
     return Affair(signed, cheater, device, *ends, honest_outbox, tap, dice)
 
 

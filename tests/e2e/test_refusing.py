@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 from koikoi.match.v1 import match_service_pb2 as match_pb
 from koikoi_sdk.client.connect import ConnectClient
 from koikoi_sdk.client.home import Home
-from koikoi_sdk.client.match import hand_in
+from koikoi_sdk.client.match import hand_in, payload_of
 from koikoi_sdk.client.ranking import Ranking
 from koikoi_sdk.client.session import MatchEnd
 from koikoi_sdk.poker import verify
@@ -79,6 +80,8 @@ async def test_who_refuses_by_silence_is_charged(stack: Stack, opponents: list[O
     assert await leaderboard(stack) == before
     for affair in affairs:
         assert await results(stack, affair.contract.match_id) == 0
+        claims = [json.loads(payload_of(token)) for token in affair.honest_outbox.receipts]
+        assert affair.cheater.seat in {claim["owing_seat"] for claim in claims}, "the relay's word in writing"
 
 
 async def test_noise_in_answer_to_a_resignation(stack: Stack, opponents: list[Opponents]):

@@ -1,5 +1,6 @@
 """What is on disk of a match: private, whole after a crash, unreadable once it is over."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -134,3 +135,15 @@ def test_evidence_outlives_the_match(outbox: Outbox):
     outbox.remove()
     assert (outbox.directory / "evidence").exists()
     assert not outbox.is_pending
+
+
+def test_what_a_killed_process_left_half_made_is_swept(outbox: Outbox, tmp_path: Path):
+    """But not what another process is making just now."""
+    old, young = tmp_path / ".m.0badcafe", tmp_path / ".n.0badcafe"
+    for draft in (old, young):
+        draft.mkdir()
+        (draft / "key").write_bytes(b"k" * 32)
+    os.utime(old, (1, 1))
+    assert [found.match_id for found in Outbox.stored(tmp_path)] == ["m"]
+    assert not old.exists()
+    assert young.exists()

@@ -19,6 +19,7 @@ COMMANDS = {
     "leaderboard": "Show the best rated players.",
     "login": "Sign this device in.",
     "logout": "Sign this device out.",
+    "receipts": "Show what the relay signed about slow and dishonest opponents.",
     "referee": "Judge rules as a JSON-lines filter.",
     "resume": "Go on with the matches that are not finished.",
     "rooms": "List open rooms, or show one with its rules.",

@@ -41,6 +41,11 @@ def device_options(function: Function) -> Function:
         show_default=True,
         help="The service's public address (or KOIKOI_GATEWAY).",
     )(function)
+    return home_option(function)
+
+
+def home_option(function: Function) -> Function:
+    """Add --home."""
     return click.option(
         "--home",
         envvar="KOIKOI_HOME",

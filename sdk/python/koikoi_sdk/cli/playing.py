@@ -38,13 +38,17 @@ async def play_contract(device: Device, contract: SignedContract, relay_url: str
 async def play_stored(device: Device, outbox: Outbox, relay_url: str, player: Player) -> None:
     """Play a stored match to its end, and hand in the result if both devices signed one."""
     from koikoi_sdk.client.match import hand_in, play_match
+    from koikoi_sdk.client.receipts import ReceiptVerifier
     from koikoi_sdk.client.transport import open_transport
 
     click.echo(f"match {outbox.match_id}")
     if outbox.is_open:
-        end = await play_match(outbox, device.account.key, open_transport(relay_url), player, lament=_lament)
+        transport, receipts = open_transport(relay_url), ReceiptVerifier(device.client, device.account.issuer)
+        end = await play_match(outbox, device.account.key, transport, player, lament=_lament, receipts=receipts)
         outcome = match.Outcome.Name(end.outcome).removeprefix("OUTCOME_").lower()
         click.echo(f"outcome: {outcome}" + (f" (seat {end.seat})" if end.seat is not None else ""))
+        if outbox.receipts:
+            click.echo(f"the relay signed {len(outbox.receipts)} receipt(s) about a slow opponent: koikoi receipts")
     receipt = await hand_in(outbox, device.ranking)
     click.echo(_describe(receipt) if receipt else "no result was signed by both; nothing is recorded")
 

@@ -15,11 +15,14 @@ from koikoi_sdk.client.home import Home
 from koikoi_sdk.client.outbox import Outbox
 from koikoi_sdk.client.players import Player
 from koikoi_sdk.client.ranking import Ranking
+from koikoi_sdk.client.receipts import ReceiptVerifier
 from koikoi_sdk.client.session import MatchEnd, Session
 from koikoi_sdk.client.transport import Transport
 from koikoi_sdk.poker import DeviceKey
 from koikoi_sdk.table import ContractError, Random, Seat, SnapshotError, View, draw_from_system
 
+BEGIN_WITHIN_S = 120
+"""Seconds after the contract in which a match may be begun."""
 _FINAL_REFUSALS = {"CONTRACT_TOO_OLD", "RESULT_CONFLICT"}
 
 
@@ -41,6 +44,7 @@ async def play_match(
     *,
     observe: Callable[[View], None] = lambda view: None,
     lament: Callable[[RelayClosed], None] = lambda closed: None,
+    receipts: ReceiptVerifier | None = None,
     random: Random = draw_from_system,
 ) -> MatchEnd:
     """Play a stored match to its end, from wherever it is. Raises as `Session.play` does.
@@ -53,7 +57,8 @@ async def play_match(
             seat = Seat.load(payload, outbox.load(), device, random)
         except (SnapshotError, ContractError) as error:
             raise StorageError(f"the state of match {outbox.match_id} cannot be read: {error}") from error
-        session = Session(outbox, seat, device, transport, observe=observe, lament=lament)
+        verify = receipts.of(outbox.match_id, seat.contract.hash) if receipts else None
+        session = Session(outbox, seat, device, transport, observe=observe, lament=lament, verify_receipt=verify)
         try:
             return await session.play(player)
         except RelayClosed as closed:
@@ -83,7 +88,7 @@ async def hand_in(outbox: Outbox, ranking: Ranking) -> ranking_messages.MatchRes
             if error.reason in _FINAL_REFUSALS:
                 outbox.remove()
             raise
-        outbox.remove()
+        outbox.remove(is_recorded=True)
         return receipt
 
 
@@ -94,6 +99,11 @@ def payload_of(token: str) -> bytes:
         return base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
     except (IndexError, ValueError) as error:
         raise StorageError("the stored contract is damaged") from error
+
+
+def is_young(payload: bytes) -> bool:
+    """Tell whether the relay would still begin this match (docs/architecture.md section 3)."""
+    return int(json.loads(payload)["iat"]) + BEGIN_WITHIN_S > time.time()
 
 
 def _is_over(payload: bytes) -> bool:

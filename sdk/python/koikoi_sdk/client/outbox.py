@@ -7,6 +7,7 @@ One directory per match, below the device's home:
     state       the seat's snapshot, XChaCha20-Poly1305, replaced atomically at every step
     result      statement and both signatures, until the ranking has them
     evidence    what the opponent signed that was refused; kept for the player
+    receipts    what the relay signed about a slow or dishonest opponent, one per line; kept until a result is recorded
     lock        held while a process plays this match, so that two never fork it
 
 docs/protocol.md section 11. File systems and flash keep old blocks: erasing the one small key is what counts.
@@ -15,10 +16,12 @@ docs/protocol.md section 11. File systems and flash keep old blocks: erasing the
 from __future__ import annotations
 
 import base64
+import contextlib
 import fcntl
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +36,9 @@ from koikoi_sdk.table import Evidence, SignedResult
 
 _KEY_SIZE = 32
 _NONCE_SIZE = 24
+_DRAFT_AGE_S = 3600.0
+MAX_RECEIPTS = 16
+"""Kept of one match, the newest."""
 
 
 class Outbox:
@@ -65,7 +71,14 @@ class Outbox:
 
     @classmethod
     def stored(cls, matches: Path) -> list[Outbox]:
-        """Give all matches on disk, oldest first (match ids are UUIDv7)."""
+        """Give all matches on disk, oldest first (match ids are UUIDv7).
+
+        What a process that was killed left half made is removed, once it is older than any such making takes.
+        """
+        for draft in matches.glob(".*"):
+            with contextlib.suppress(FileNotFoundError):
+                if draft.is_dir() and time.time() - draft.stat().st_mtime > _DRAFT_AGE_S:
+                    _remove(draft)
         return [cls(path) for path in sorted(matches.iterdir()) if path.is_dir() and not path.name.startswith(".")]
 
     @property
@@ -166,6 +179,16 @@ class Outbox:
         }
         write_private(self.directory / "evidence", json.dumps(members).encode())
 
+    def save_receipt(self, token: str) -> None:
+        """Keep a verified receipt of the relay beside earlier ones."""
+        kept = [*self.receipts, token][-MAX_RECEIPTS:]
+        write_private(self.directory / "receipts", "".join(f"{one}\n" for one in kept).encode())
+
+    @property
+    def receipts(self) -> list[str]:
+        """Give the receipts that were kept, oldest first."""
+        return self._read("receipts").decode("ascii").split() if (self.directory / "receipts").exists() else []
+
     def erase(self) -> None:
         """Destroy the key and the state: nobody can read this match's cards any more."""
         path = self.directory / "key"
@@ -180,11 +203,13 @@ class Outbox:
         except OSError as error:
             raise cannot_use(path, error) from error
 
-    def remove(self) -> None:
-        """Forget the match; evidence of a refused message stays for the player."""
+    def remove(self, *, is_recorded: bool = False) -> None:
+        """Forget the match, but keep evidence of a refused message, and receipts where no result is recorded."""
         self.erase()
         (self.directory / "result").unlink(missing_ok=True)
-        if not (self.directory / "evidence").exists():
+        if is_recorded:
+            (self.directory / "receipts").unlink(missing_ok=True)
+        if not any((self.directory / name).exists() for name in ("evidence", "receipts")):
             _remove(self.directory)
 
     def _key(self) -> bytes:

@@ -19,6 +19,7 @@ from koikoi_sdk.client.backoff import Backoff
 from koikoi_sdk.client.errors import KoikoiError, LocalProtocolError, RelayClosed, RemoteProtocolError
 from koikoi_sdk.client.outbox import Outbox
 from koikoi_sdk.client.players import Player, Resign
+from koikoi_sdk.client.receipts import Verify, Witness
 from koikoi_sdk.client.transport import Connection, Transport
 from koikoi_sdk.poker import DeviceKey
 from koikoi_sdk.table import (
@@ -60,7 +61,7 @@ class Session:
     """Plays one stored match over one door. Make it inside `outbox.lock()`.
 
     `observe` is called after every step with what this seat may see, `lament` each time the connection is lost and
-    tried again after a while.
+    tried again after a while. With `verify_receipt` the session asks for receipts and stores those that verify.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Session:
         *,
         observe: Callable[[View], None] = lambda view: None,
         lament: Callable[[RelayClosed], None] = lambda closed: None,
+        verify_receipt: Verify | None = None,
         backoff: Backoff | None = None,
     ) -> None:
         self._outbox = outbox
@@ -81,6 +83,7 @@ class Session:
         self._observe = observe
         self._lament = lament
         self._backoff = backoff or Backoff()
+        self._witness = Witness(outbox, seat.seat, verify_receipt)
         self._contract = outbox.contract
         self._epoch = b""
         self._acknowledged = 0
@@ -112,6 +115,7 @@ class Session:
             self._end = MatchEnd(match.OUTCOME_UNSPECIFIED, None, self._seat.result)
         finally:
             choosing.cancel()
+            await self._witness.settle()
         assert self._end is not None
         return self._finish(self._end)
 
@@ -198,17 +202,20 @@ class Session:
         try:
             while self._end is None:
                 choice = choosing.task(self._seat)  # is made before the welcome, but not carried out
-                awaited = {reading, choice} if choice and self._is_welcome else {reading}
-                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+                awaited = [reading, choice if self._is_welcome else None, self._witness.alarm]
+                await asyncio.wait([task for task in awaited if task], return_when=asyncio.FIRST_COMPLETED)
                 if reading.done():
                     frame = reading.result()
                     reading = asyncio.create_task(connection.receive())
                     await self._take(connection, frame)
+                elif self._witness.ask():
+                    await self._ask_for_receipt(connection)
                 elif choice is not None:
                     self._act(choosing.take())
                     await self._carry_out(connection, self._seat.step)
                 self._limit_patience()
         finally:
+            self._witness.rest()
             reading.cancel()
             with contextlib.suppress(asyncio.CancelledError, KoikoiError):
                 await reading
@@ -220,12 +227,17 @@ class Session:
         if kind == "welcome":
             self._epoch = frame.welcome.epoch
             self._is_welcome = not frame.welcome.is_recovering
+            self._witness.heed(frame.welcome.status, self._epoch, self._position)
             if self._is_welcome:  # else another welcome follows, once both seats told their position
                 await self._carry_out(connection, self._seat.step)
         elif kind == "envelope":
             await self._take_envelope(connection, frame.envelope)
         elif kind == "ended":
             self._take_ended(frame.ended)
+        elif kind == "status":
+            self._witness.heed(frame.status, self._epoch, self._position)
+        elif kind == "receipt":
+            self._witness.take(frame.receipt, self._epoch, self._position)
         elif kind == "refusal":
             self._take_refusal(frame.refusal)
 
@@ -274,6 +286,7 @@ class Session:
                 self._outbox.save_evidence(step.evidence)
             self._dispute = int(step.evidence.reason)
         if self._dispute is not None:
+            await self._ask_for_receipt(connection)
             close = match.Close(outcome=match.OUTCOME_DISPUTED, dispute_reason=self._dispute)
             await connection.send(match.ClientFrame(close=close))
         elif isinstance(step, Send):
@@ -283,6 +296,10 @@ class Session:
             if self._seat.has_resigned:  # said at once, so that it is noted before the answer
                 await connection.send(match.ClientFrame(close=match.Close(outcome=match.OUTCOME_RESIGNED)))
         await self._close_if_settled(connection)
+
+    async def _ask_for_receipt(self, connection: Connection) -> None:
+        if self._witness.can_verify:
+            await connection.send(match.ClientFrame(receipt_request=match.ReceiptRequest()))
 
     async def _close_if_settled(self, connection: Connection) -> None:
         result = self._seat.result
