@@ -1,4 +1,4 @@
-"""Writes the parts of docs/ that repeat the code: `python -m tools.reference`, or `make docs`.
+"""Writes the parts of docs/ that repeat the code, and openapi.json: `python -m tools.reference`, or `make docs`.
 
 A part stands between `<!-- begin KIND SUBJECT -->` and `<!-- end -->`; everything else on a page is written by hand.
 What a part says is read from the code: settings from the dataclasses, reasons from the protos and the error classes,
@@ -26,6 +26,7 @@ from services.gateway.answers import error_response
 from services.kit import errors as kit_errors
 from services.kit.errors import Code, ServiceError
 from services.match.domain.errors import REASONS
+from tools import openapi
 from tools.plan import PORTS
 
 __all__ = ["PAGES", "PageError", "main", "metrics_of", "render"]
@@ -77,6 +78,7 @@ def render(page: str) -> str:
 
 def main() -> None:
     """Write all pages; what keeps one from being written is one sentence on stderr and exit status 1."""
+    openapi.write()
     try:
         for name in PAGES:
             path = ROOT / name

@@ -11,6 +11,7 @@ from aiohttp import web
 from services.gateway.backends import Backends
 from services.gateway.connect import ConnectDoor, finish_calls, speak_json
 from services.gateway.cors import CrossOrigin
+from services.gateway.documents import ApiDocument
 from services.gateway.methods import Method, public_methods
 from services.gateway.pages import FrontPage, KeySets, Probes
 from services.gateway.settings import Settings
@@ -67,12 +68,15 @@ def _application(
         stall_limit_s=settings.stall_limit_s,
     )
     door, cross_origin = ConnectDoor(methods, unary, streams, metrics), CrossOrigin(settings.allowed_origins)
+    document = ApiDocument()
     probes, key_sets = Probes(health), KeySets(backends, clock, settings.key_set_age_s)
     application = web.Application(middlewares=[finish_calls, speak_json, cross_origin.preflight])
     application.on_response_prepare.extend([_hide_server, cross_origin.mark])
     application.add_routes(
         [
             web.get("/", FrontPage(methods).answer),
+            web.get("/api", document.answer_page),
+            web.get("/openapi.json", document.answer_json),
             web.get("/healthz", probes.healthz),
             web.get("/readyz", probes.readyz),
             web.get("/.well-known/{issuer}/jwks.json", key_sets.answer),

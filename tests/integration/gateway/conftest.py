@@ -2,9 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -20,6 +23,8 @@ from services.kit.metrics import Metrics
 from services.kit.settings import LOOPBACK
 from tests.harness import FakeClock
 from tests.integration.gateway import echo
+from tools.plan import free_ports
+from tools.stack import Stack
 
 BACKENDS = ("auth", "lobby", "match", "ranking")
 METHODS = public_methods() | public_methods({"match": echo.FILE})
@@ -192,3 +197,16 @@ async def bench_with(**settings: str) -> AsyncIterator[Bench]:
             aiohttp.ClientSession(auto_decompress=False, connector=aiohttp.TCPConnector(limit=0))
         )
         yield Bench(app, session, script, clock, ports, stops)
+
+
+@pytest.fixture(scope="session")
+def running() -> Iterator[Stack]:
+    """All services as their own processes, with real stores and the local OpenID provider."""
+    directory = Path(tempfile.mkdtemp(prefix="koikoi-gateway-"))  # short: unix sockets are in it
+    stack = Stack(directory, ports=free_ports(), durable=False)
+    try:
+        asyncio.run(stack.__aenter__())
+        yield stack
+    finally:
+        asyncio.run(stack.close())
+        shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,122 @@
+"""Two players who follow the OpenAPI document's examples: they send each as it stands, with what is theirs put in."""
+
+import base64
+import hashlib
+import json
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlencode
+
+import aiohttp
+from koikoi_sdk.client.openid import fetch_id_token
+from nacl.signing import SigningKey
+
+from services.kit.signatures import tagged
+from tests.unit.ranking.cases import SIX_ROUNDS, encode, play
+from tools.openapi import EXAMPLES
+from tools.plan import PROVIDER_CLIENT_ID, Plan
+
+AUTH, LOBBY = "koikoi.auth.v1.AuthService", "koikoi.lobby.v1.LobbyService"
+MATCH, RANKING = "koikoi.match.v1.MatchService", "koikoi.ranking.v1.RankingService"
+READ = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+
+
+def base64_of(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+@dataclass
+class Player:
+    """One device that calls the gateway with nothing but HTTP and JSON."""
+
+    name: str
+    plan: Plan
+    http: aiohttp.ClientSession
+    sent: set[str]
+    document: dict[str, Any]
+    key: SigningKey = field(default_factory=SigningKey.generate)
+    token: str = ""
+
+    async def follow(self, method: str, **live: Any) -> dict[str, Any]:
+        """Send the example of a method; `live` replaces members of the same name. Gives the answer."""
+        example = READ[method]
+        request = put_in(example["request"], live)
+        assert not live, f"{method}: the example has no {', '.join(live)}"
+        answers = [await self.post(method, request)]
+        if "get" in self.document["paths"][f"/{method}"]:
+            answers.append(await self.get(method, request))
+        for answer in answers:
+            assert shape_of(answer) == shape_of(example["response"]), (method, answer)
+        self.sent.add(method)
+        return answers[0]
+
+    async def post(self, method: str, request: dict[str, Any]) -> Any:
+        async with self.http.post(self.url(method), json=request, headers=self.headers) as response:
+            assert response.status == 200, (method, await response.text())
+            return await response.json()
+
+    async def get(self, method: str, request: dict[str, Any]) -> Any:
+        query = urlencode({"connect": "v1", "encoding": "json", "message": json.dumps(request)})
+        async with self.http.get(f"{self.url(method)}?{query}", headers=self.headers) as response:
+            assert response.status == 200, (method, await response.text())
+            return await response.json()
+
+    def url(self, method: str) -> str:
+        return f"{self.plan.gateway_url}/{method}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+    def sign(self, domain: str, *parts: bytes) -> str:
+        return base64_of(bytes(self.key.sign(tagged(domain, *parts)).signature))
+
+    async def sign_in(self) -> dict[str, Any]:
+        public = bytes(self.key.verify_key)
+        begun = await self.follow(f"{AUTH}/BeginSignIn", deviceKey=base64_of(public))
+        id_token = await fetch_id_token(
+            self.plan.provider_url, client_id=PROVIDER_CLIENT_ID, login_hint=self.name, nonce=begun["nonce"]
+        )
+        challenge, digest = base64.b64decode(begun["challenge"]), hashlib.sha256(id_token.encode()).digest()
+        answer = await self.follow(
+            f"{AUTH}/SignIn",
+            deviceKey=base64_of(public),
+            challenge=begun["challenge"],
+            idToken=id_token,
+            deviceSignature=self.sign("auth", b"sign-in", begun["issuer"].encode(), b"", public, challenge, digest),
+            requestId=secrets.token_hex(8),
+        )
+        self.token = answer["session"]["accessToken"]
+        return {**answer, "issuer": begun["issuer"]}
+
+    async def refresh(self, signed_in: dict[str, Any]) -> None:
+        token, account = signed_in["session"]["refreshToken"], signed_in["profile"]["accountId"]
+        digest, public = hashlib.sha256(token.encode()).digest(), bytes(self.key.verify_key)
+        signature = self.sign("auth", b"refresh", signed_in["issuer"].encode(), account.encode(), public, digest)
+        answer = await self.follow(f"{AUTH}/RefreshSession", refreshToken=token, deviceSignature=signature)
+        self.token = answer["session"]["accessToken"]
+
+
+def put_in(value: Any, live: dict[str, Any]) -> Any:
+    """Replace members by name, and take from `live` what was used."""
+    if not isinstance(value, dict):
+        return value
+    return {name: live.pop(name) if name in live else put_in(inner, live) for name, inner in value.items()}
+
+
+def shape_of(value: Any) -> Any:
+    """Give names and kinds without values; of an array, its first element."""
+    if isinstance(value, dict):
+        return {name: shape_of(inner) for name, inner in sorted(value.items())}
+    if isinstance(value, list):
+        return [shape_of(value[0])] if value else []
+    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+
+
+def finished_match(contract: str, host: Player, guest: Player) -> dict[str, Any]:
+    """Give what SubmitResult asks for, as if the two had played."""
+    payload = base64.urlsafe_b64decode(contract.split(".")[1] + "==")
+    statement = encode(play("house", *SIX_ROUNDS), hashlib.sha256(payload).digest(), session_id=secrets.token_bytes(32))
+    signatures = [player.sign("match-result", statement) for player in (host, guest)]
+    return {"contract": contract, "statement": base64_of(statement), "signatures": signatures}

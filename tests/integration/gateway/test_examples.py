@@ -1,0 +1,57 @@
+"""Every example of the OpenAPI document is sent to the running services and answered in the shape it shows."""
+
+import json
+import secrets
+
+import aiohttp
+import pytest
+
+from services.gateway.methods import public_methods
+from tests.integration.gateway.players import AUTH, LOBBY, MATCH, RANKING, READ, Player, finished_match
+from tools.openapi import DOCUMENT
+
+
+def test_every_public_method_has_an_example():
+    assert {f"/{name}" for name in READ} == set(public_methods()), "add it to tools/openapi_examples.json"
+
+
+@pytest.mark.timeout(120)
+async def test_the_examples_are_true(running):
+    document, sent = json.loads(DOCUMENT.read_text(encoding="utf-8")), set()
+    async with aiohttp.ClientSession() as http:
+        tsuru, kame = (Player(name, running.plan, http, sent, document) for name in ("tsuru", "kame"))
+        anybody = Player("", running.plan, http, sent, document)
+        for service in (AUTH, LOBBY, MATCH):
+            await anybody.follow(f"{service}/GetKeySet")
+        first = await tsuru.sign_in()
+        await kame.sign_in()
+        await account(tsuru, first)
+        contract = await room(tsuru, kame)
+        await result(anybody, contract, tsuru, kame, first["profile"]["accountId"])
+        await tsuru.follow(f"{AUTH}/SignOut", requestId=secrets.token_hex(8))
+    assert sent == set(READ), "the story of this test leaves examples out"
+
+
+async def account(player, signed_in):
+    await player.refresh(signed_in)
+    await player.follow(f"{AUTH}/GetProfile")
+    await player.follow(f"{AUTH}/UpdateProfile", requestId=secrets.token_hex(8))
+
+
+async def room(host, guest):
+    opened = await host.follow(f"{LOBBY}/CreateRoom", requestId=secrets.token_hex(8))
+    code = opened["room"]["code"]
+    await guest.follow(f"{LOBBY}/ListRooms")
+    await guest.follow(f"{LOBBY}/GetRoom", code=code)
+    joined = await guest.follow(f"{LOBBY}/JoinRoom", code=code, requestId=secrets.token_hex(8))
+    await host.follow(f"{LOBBY}/ListMyMatches")
+    again = READ[f"{LOBBY}/CreateRoom"]["request"] | {"requestId": "again"}
+    other = (await host.post(f"{LOBBY}/CreateRoom", again))["room"]
+    await host.follow(f"{LOBBY}/LeaveRoom", code=other["code"], requestId=secrets.token_hex(8))
+    return joined["contract"]
+
+
+async def result(anybody, contract, host, guest, account_id):
+    await anybody.follow(f"{RANKING}/SubmitResult", **finished_match(contract, host, guest))
+    await anybody.follow(f"{RANKING}/GetLeaderboard")
+    await anybody.follow(f"{RANKING}/GetRating", accountId=account_id)
