@@ -109,20 +109,20 @@ class Accounts(Protocol):
         """Return the profile of an account."""
         ...
 
-    async def update_profile(self, request: Request, display_name: str | None, avatar: str | None) -> Profile | None:
-        """Change what is given, once per request; returns the profile as it is now, nothing for a signed-out device.
+    async def update_profile(self, request: Request, display_name: str | None, avatar: str | None) -> Profile:
+        """Change what is given, once per request; returns the profile as it is now.
 
         Raises:
+            AccessTokenInvalid: The device was signed out.
             RequestIdReused: The request id was used for other content.
         """
         ...
 
-    async def sign_out(self, request: Request, *, all_devices: bool) -> int | None:
+    async def sign_out(self, request: Request, *, all_devices: bool) -> int:
         """End the session of the calling device, or all, once per request; returns how many this call ended.
 
-        Nothing when a signed-out device wants to end all.
-
         Raises:
+            AccessTokenInvalid: A signed-out device wants to end all. The request is not used up by that.
             RequestIdReused: The request id was used for other content.
         """
         ...

@@ -210,10 +210,7 @@ class AuthService:
         await self._limits.sign_out(device_id)
         content = content_hash(b"sign-out", bytes([all_devices]))
         request = Request(account_id, device_id, request_id, content, self._clock.now())
-        ended = await self._accounts.sign_out(request, all_devices=all_devices)
-        if ended is None:
-            raise _signed_out()
-        return ended
+        return await self._accounts.sign_out(request, all_devices=all_devices)
 
     async def announce_sign_outs(self) -> int:
         """Tell the other services about sign-outs not announced yet; returns how many there were."""
@@ -237,10 +234,7 @@ class AuthService:
         picture = None if avatar is None else check_avatar(avatar, self._policy.picture_host)
         content = content_hash(b"profile", *(repr(value).encode() for value in (name, picture)))
         request = Request(account_id, device_id, request_id, content, self._clock.now())
-        profile = await self._accounts.update_profile(request, name, picture)
-        if profile is None:
-            raise _signed_out()
-        return profile
+        return await self._accounts.update_profile(request, name, picture)
 
     def key_set(self) -> str:
         """Return the public keys that verify access tokens, as JSON text."""
@@ -343,10 +337,6 @@ def _check_device_key(device_key: bytes) -> None:
 def _check_signature(device_key: bytes, signature: bytes, message: bytes) -> None:
     if not verify(device_key, signature, message):
         raise SignatureInvalid("The device signature does not verify.", field="device_signature")
-
-
-def _signed_out() -> AccessTokenInvalid:
-    return AccessTokenInvalid("This device has been signed out; sign in again.")
 
 
 def _unknown_account() -> AccessTokenInvalid:

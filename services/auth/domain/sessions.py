@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from uuid import UUID
 
-from services.auth.domain.errors import RefreshTokenInvalid
+from services.auth.domain.errors import AccessTokenInvalid, RefreshTokenInvalid
 
 REPLY_GRACE_S = 30.0
 SECRET_BYTES = 32
@@ -85,6 +85,11 @@ class Decision(enum.Enum):
     ROTATE = enum.auto()
     REPEAT = enum.auto()
     REUSED = enum.auto()
+
+
+def signed_out() -> AccessTokenInvalid:
+    """Return the refusal of what only a signed-in device may do, while its access token is valid a little longer."""
+    return AccessTokenInvalid("This device has been signed out; sign in again.")
 
 
 def token_hash(token: str) -> bytes:

@@ -16,7 +16,7 @@ from services.auth.domain.challenges import challenge_hash, challenge_invalid
 from services.auth.domain.errors import DeviceKeyTaken, RequestIdReused
 from services.auth.domain.identity import Identity
 from services.auth.domain.profiles import Profile
-from services.auth.domain.sessions import REPLY_GRACE_S, Session
+from services.auth.domain.sessions import REPLY_GRACE_S, Session, signed_out
 from services.auth.ports import Request, Revocation, Rotation, SignedIn, SignInRecord
 from services.kit.postgres import Pool
 
@@ -95,11 +95,11 @@ class PostgresAccounts:
         async with self._pool.acquire() as connection:
             return await _profile(connection, account_id)
 
-    async def update_profile(self, request: Request, display_name: str | None, avatar: str | None) -> Profile | None:
-        """Change what is given, once per request; returns the profile as it is now, nothing for a signed-out device."""
+    async def update_profile(self, request: Request, display_name: str | None, avatar: str | None) -> Profile:
+        """Change what is given, once per request; returns the profile as it is now."""
         async with self._pool.acquire() as connection, connection.transaction():
             if not await connection.fetchval(_IS_SIGNED_IN, request.account_id, request.device_id):
-                return None
+                raise signed_out()
             if await _is_first(connection, request):
                 await connection.execute(
                     """
@@ -110,18 +110,23 @@ class PostgresAccounts:
                     display_name,
                     avatar,
                 )
-            return await _profile(connection, request.account_id)
+            profile = await _profile(connection, request.account_id)
+        assert profile is not None, "a session always has an account"
+        return profile
 
-    async def sign_out(self, request: Request, *, all_devices: bool) -> int | None:
+    async def sign_out(self, request: Request, *, all_devices: bool) -> int:
         """End the session of the calling device, or all, once per request; returns how many this call ended.
 
-        A device that is signed out cannot end the others, while its access token is valid a little longer: None.
+        A device that is signed out cannot end the others. That is refused within the transaction, so that the request
+        is not taken for done when it comes again after the next sign-in.
         """
         async with self._pool.acquire() as connection, connection.transaction():
             if not await _is_first(connection, request):
                 return 0
             if not await connection.fetchval(_IS_SIGNED_IN, request.account_id, request.device_id):
-                return None if all_devices else 0
+                if all_devices:
+                    raise signed_out()
+                return 0
             ended = await connection.fetch(
                 """
                 UPDATE sessions SET end_time = $3, end_reason = 'signed_out'

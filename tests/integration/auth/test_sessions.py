@@ -274,6 +274,21 @@ async def test_a_device_that_was_signed_out_cannot_sign_out_the_others(world: Wo
     await owner.refresh()
 
 
+async def test_a_sign_out_of_all_that_was_refused_is_done_when_it_comes_again(world: World):
+    """A client signs in when it is told to, and sends the same request again: that must not be taken for done."""
+    owner, thief = world.device(), world.device()
+    await owner.sign_in()
+    await thief.sign_in()
+    assert await owner.sign_out() == 1
+    for _ in range(2):
+        async with Refused("ACCESS_TOKEN_INVALID"):
+            await owner.sign_out(all_devices=True, request_id="all")
+    await owner.sign_in()
+    assert await owner.sign_out(all_devices=True, request_id="all") == 2
+    async with Refused("REFRESH_TOKEN_INVALID"):
+        await thief.refresh()
+
+
 async def test_a_thief_cannot_use_up_the_owners_sign_outs(world: World):
     async with world.running(device_per_minute="3"):
         owner, lost = world.device(process=1), world.device(process=1)
