@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import secrets
+import struct
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -43,8 +44,10 @@ class Player:
         example = READ[method]
         request = put_in(example["request"], live)
         assert not live, f"{method}: the example has no {', '.join(live)}"
-        answers = [await self.post(method, request)]
-        if "get" in self.document["paths"][f"/{method}"]:
+        offered = self.document["paths"][f"/{method}"]
+        send = self.open if "x-streaming" in offered["post"] else self.post
+        answers = [await send(method, request)]
+        if "get" in offered:
             answers.append(await self.get(method, request))
         for answer in answers:
             assert shape_of(answer) == shape_of(example["response"]), (method, answer)
@@ -61,6 +64,17 @@ class Player:
         async with self.http.get(f"{self.url(method)}?{query}", headers=self.headers) as response:
             assert response.status == 200, (method, await response.text())
             return await response.json()
+
+    async def open(self, method: str, request: dict[str, Any]) -> Any:
+        """Give the first message of a stream, and leave it."""
+        content = json.dumps(request).encode()
+        headers = self.headers | {"Content-Type": "application/connect+json"}
+        body = struct.pack(">BI", 0, len(content)) + content
+        async with self.http.post(self.url(method), data=body, headers=headers) as response:
+            flags, size = struct.unpack(">BI", await response.content.readexactly(5))
+            message = json.loads(await response.content.readexactly(size))
+            assert flags == 0, (method, message)
+            return message
 
     def url(self, method: str) -> str:
         return f"{self.plan.gateway_url}/{method}"

@@ -52,6 +52,8 @@ async def room(host, guest):
 
 
 async def result(anybody, contract, host, guest, account_id):
-    await anybody.follow(f"{RANKING}/SubmitResult", **finished_match(contract, host, guest))
+    receipt = await anybody.follow(f"{RANKING}/SubmitResult", **finished_match(contract, host, guest))
     await anybody.follow(f"{RANKING}/GetLeaderboard")
-    await anybody.follow(f"{RANKING}/GetRating", accountId=account_id)
+    await anybody.follow(f"{RANKING}/GetMatchResult", matchId=receipt["result"]["matchId"])
+    for method in ("GetRating", "GetLeaderboardAround", "GetRatingHistory", "ListMatchResults"):
+        await anybody.follow(f"{RANKING}/{method}", accountId=account_id)
