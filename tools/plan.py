@@ -104,7 +104,10 @@ def make_plan(
             "KOIKOI_MATCH_LOBBY_TARGET": targets["LOBBY"],
             "KOIKOI_MATCH_DOOR_NAMES": ",".join(doors),
         },
-        "ranking": {"KOIKOI_RANKING_LOBBY_TARGET": targets["LOBBY"]},
+        "ranking": {
+            "KOIKOI_RANKING_LOBBY_TARGET": targets["LOBBY"],
+            "KOIKOI_RANKING_AUTH_TARGET": targets["AUTH"],
+        },
         "gateway": {f"KOIKOI_GATEWAY_{name}_TARGET": target for name, target in targets.items()},
     }
     for process, own in settings.items():

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
+import grpc
 from koikoi.ranking.v1 import ranking_service_pb2_grpc
 
 from services.kit import log
@@ -18,14 +19,17 @@ from services.kit.metrics import Metrics
 from services.kit.postgres import Pool, check_migrations, migrate, open_pool
 from services.kit.redis import open_client
 from services.kit.settings import load
-from services.kit.tokens import KeySet
-from services.ranking.rpc.contracts import LobbyContracts, fetch_lobby_keys
+from services.kit.tokens import AccessTokenVerifier, KeySet
+from services.ranking.rpc.contracts import LobbyContracts
 from services.ranking.rpc.handlers import ANONYMOUS, RankingHandlers
+from services.ranking.rpc.keys import fetch_auth_keys, fetch_lobby_keys
 from services.ranking.service import Ranking
 from services.ranking.settings import Settings
-from services.ranking.store.limits import AddressLimits
-from services.ranking.store.postgres import MIGRATIONS, SCHEMA, PostgresResults
+from services.ranking.store.histories import PostgresHistories
+from services.ranking.store.limits import CallLimits, PerMinute
+from services.ranking.store.postgres import MIGRATIONS, SCHEMA, PostgresLog
 from services.ranking.store.rebuild import rebuild
+from services.ranking.store.standings import PostgresStandings
 
 PREFIX = "KOIKOI_RANKING"
 
@@ -41,12 +45,15 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
         await check_migrations(pool, SCHEMA, MIGRATIONS)
         redis = open_client(settings.redis_url)
         stack.push_async_callback(redis.aclose)
-        channel = await stack.enter_async_context(open_channel(settings.lobby_target))
+        lobby = await stack.enter_async_context(open_channel(settings.lobby_target))
+        auth = await stack.enter_async_context(open_channel(settings.auth_target))
         issuer = settings.issuer_of_contracts
         ranking = Ranking(
-            results=PostgresResults(pool),
-            contracts=LobbyContracts(KeySet(issuer, partial(fetch_lobby_keys, channel), clock)),
-            limits=AddressLimits(Limiter(redis, clock, "ranking:limit:"), settings.submissions_per_minute),
+            log=PostgresLog(pool),
+            standings=PostgresStandings(pool),
+            histories=PostgresHistories(pool),
+            contracts=LobbyContracts(KeySet(issuer, partial(fetch_lobby_keys, lobby), clock)),
+            limits=_limits(settings, Limiter(redis, clock, "ranking:limit:"), auth, clock),
             clock=clock,
             lobby_issuer=issuer,
         )
@@ -65,6 +72,17 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
             )
         )
         yield App("ranking", health, ports={"grpc": port, "metrics": metrics_port})
+
+
+def _limits(settings: Settings, limiter: Limiter, auth: grpc.aio.Channel, clock: Clock) -> CallLimits:
+    keys = KeySet(settings.issuer_of_tokens, partial(fetch_auth_keys, auth), clock)
+    verifier = AccessTokenVerifier(keys, f"koikoi/{settings.environment}", clock)
+    per_minute = PerMinute(
+        submissions=settings.submissions_per_minute,
+        reads_of_address=settings.reads_per_minute,
+        reads_of_account=settings.account_reads_per_minute,
+    )
+    return CallLimits(limiter, verifier, per_minute)
 
 
 async def migrate_schema(environ: Mapping[str, str]) -> None:
@@ -95,5 +113,6 @@ async def _rebuild(environ: Mapping[str, str], *, repair: bool) -> bool:
         accounts=report.accounts,
         seats_wrong=report.seats_wrong,
         accounts_wrong=report.accounts_wrong,
+        appearances_wrong=report.appearances_wrong,
     )
     return report.is_clean

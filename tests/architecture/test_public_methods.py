@@ -13,7 +13,10 @@ PUBLIC = {
         "CreateRoom", "GetKeySet", "GetRoom", "JoinRoom", "LeaveRoom", "ListMyMatches", "ListRooms",
     },
     "koikoi.match.v1.MatchService": {"GetKeySet"},
-    "koikoi.ranking.v1.RankingService": {"GetLeaderboard", "GetRating", "SubmitResult"},
+    "koikoi.ranking.v1.RankingService": {
+        "GetLeaderboard", "GetLeaderboardAround", "GetMatchResult", "GetRating", "GetRatingHistory", "ListMatchResults",
+        "SubmitResult",
+    },
 }  # fmt: skip
 
 

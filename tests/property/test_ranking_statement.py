@@ -3,6 +3,7 @@
 import random
 import struct
 from dataclasses import replace
+from operator import attrgetter
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from koikoi_sdk.rules import PRESETS, ResultKind, deal, start_match, variant
 
 from services.ranking.domain.errors import StatementImpossible, StatementMalformed
-from services.ranking.domain.leaderboard import Standing, paginate
+from services.ranking.domain.leaderboard import Standing, make_board
+from services.ranking.domain.pages import Page, cut_page
 from services.ranking.domain.ratings import History, RatedMatch
 from services.ranking.domain.statement import Statement, check, decode
 from tests.unit.ranking.cases import KIND_BYTES, encode
@@ -135,11 +137,13 @@ def test_only_the_order_within_an_account_matters(matches, seed):
 @given(ratings=st.lists(st.integers(1490, 1500), max_size=30), size=st.integers(1, 10))
 def test_pages_put_together_are_the_whole_list(ratings, size):
     rows = [Standing(f"a{index:02}", "", rating, 1, 0) for index, rating in enumerate(sorted(ratings, reverse=True))]
-    whole, pages, start = paginate(rows, 100, 1, 1).entries, [], 0
+    whole = make_board(Page(tuple(rows), None, None), better=0, before=0).entries
+    shown, start = [], 0
     while start < len(rows):
-        rank = 1 + sum(row.rating > rows[start].rating for row in rows)
-        page = paginate(rows[start : start + size + 1], size, start + 1, rank)
-        pages += page.entries
+        page = cut_page(rows[start : start + size + 1], size, None, attrgetter("place"), has_behind=False)
+        better = sum(row.rating > rows[start].rating for row in rows)
+        shown += make_board(page, better=better, before=start).entries
         start += size
-        assert bool(page.next_page_token) == (start < len(rows))
-    assert pages == list(whole)
+        assert (page.next is not None) == (start < len(rows))
+    assert shown == list(whole)
+    assert [entry.rank for entry in whole] == [1 + sum(other.rating > row.rating for other in rows) for row in rows]

@@ -67,6 +67,13 @@ class ResultConflict(RankingError):
     reason = "RESULT_CONFLICT"
 
 
+class ResultNotFound(RankingError):
+    """No result of this match is recorded."""
+
+    code = Code.NOT_FOUND
+    reason = "RESULT_NOT_FOUND"
+
+
 class RateLimited(RankingError):
     """Too many calls; wait for the retry delay."""
 

@@ -1,29 +1,27 @@
-"""Places on the leaderboard, and the cursor that continues a page.
+"""Places on the leaderboard.
 
-Rows are ordered by shown rating, best first, then by account id, so that the order is total and a
-page continues after a row and not after a count: rows that move between two calls neither break a
-cursor nor shift the rest.
+Rows stand in the order of the shown rating, highest first, then of the account id's bytes, so that the order is total.
+A rank is one more than the number of accounts with a higher rating: equal ratings share it (1, 2, 2, 4).
 """
 
 from __future__ import annotations
 
-import base64
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from services.ranking.domain.errors import FieldInvalid, field_invalid
+from services.ranking.domain.errors import field_invalid
+from services.ranking.domain.pages import Bound, Page, Tokens
 
-DEFAULT_PAGE_SIZE = 50
-MAX_PAGE_SIZE = 200
 MAX_ACCOUNT_ID_CHARS = 256
-_MAX_TOKEN_CHARS = 2048
+DEFAULT_NEIGHBORS = 5
+MAX_NEIGHBORS = 100
 _RATING = struct.Struct(">i")
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
-    """The row after which a page begins."""
+class Place:
+    """A place in the order: the account that stands there, and its rating."""
 
     rating: int
     account_id: str
@@ -39,81 +37,81 @@ class Standing:
     matches: int
     wins: int
 
+    @property
+    def place(self) -> Place:
+        """Give its place in the order."""
+        return Place(self.rating, self.account_id)
+
+
+PlaceBound: TypeAlias = Bound[Place]
+StandingPage: TypeAlias = Page[Standing, Place]
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A standing with its place, from 1; 0 for an account without a rated match."""
+    """A standing with its rank, from 1; 0 for an account without a rated match."""
 
     rank: int
     standing: Standing
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """Some rows of the leaderboard; `next_page_token` is empty at the end."""
+class Board:
+    """Consecutive rows of the leaderboard with the tokens of the pages beside them, empty at the ends."""
 
     entries: tuple[Entry, ...]
-    next_page_token: str
+    next_page_token: str = ""
+    previous_page_token: str = ""
 
 
-def check_page_size(wanted: int) -> int:
-    """Give the number of rows to show, 50 when none is wanted.
-
-    Raises:
-        FieldInvalid: More than 200.
-    """
-    if wanted > MAX_PAGE_SIZE:
-        raise field_invalid("page_size", f"1 to {MAX_PAGE_SIZE}, or 0 for {DEFAULT_PAGE_SIZE}")
-    return wanted or DEFAULT_PAGE_SIZE
-
-
-def check_account_id(account_id: str) -> str:
+def check_account_id(account_id: str, field: str = "account_id") -> str:
     """Give back an account id that may exist.
 
     Raises:
         FieldInvalid: Empty, too long, or with a character no id has.
     """
     if not 0 < len(account_id) <= MAX_ACCOUNT_ID_CHARS or "\0" in account_id:
-        raise field_invalid("account_id", f"1 to {MAX_ACCOUNT_ID_CHARS} characters")
+        raise field_invalid(field, f"1 to {MAX_ACCOUNT_ID_CHARS} characters, none of them NUL")
     return account_id
 
 
-def encode_cursor(cursor: Cursor) -> str:
-    """Write a cursor as a page token."""
-    return base64.urlsafe_b64encode(_RATING.pack(cursor.rating) + cursor.account_id.encode()).decode()
-
-
-def decode_cursor(token: str) -> Cursor | None:
-    """Read a page token; None for the empty one, which begins at the top.
+def check_neighbors(wanted: int | None, field: str) -> int:
+    """Give the number of rows to show on one side, 5 when nothing is said.
 
     Raises:
-        FieldInvalid: Not a token that `encode_cursor` could have written.
+        FieldInvalid: More than 100.
     """
-    if not token:
-        return None
-    try:
-        data = base64.b64decode(token[:_MAX_TOKEN_CHARS], b"-_", validate=True)
-        (rating,) = _RATING.unpack_from(data)
-        cursor = Cursor(rating, check_account_id(data[_RATING.size :].decode()))
-    except (ValueError, struct.error, FieldInvalid):
-        cursor = None
-    if cursor is None or encode_cursor(cursor) != token:
-        raise field_invalid("page_token", "empty, or the next_page_token of an earlier answer")
-    return cursor
+    if wanted is None:
+        return DEFAULT_NEIGHBORS
+    if wanted > MAX_NEIGHBORS:
+        raise field_invalid(field, f"0 to {MAX_NEIGHBORS}, or unset for {DEFAULT_NEIGHBORS}")
+    return wanted
 
 
-def paginate(rows: Sequence[Standing], page_size: int, position: int, rank: int) -> Page:
-    """Give places to consecutive rows and cut them to a page.
+def make_board(page: StandingPage, *, better: int, before: int) -> Board:
+    """Give ranks to the rows of a page.
 
-    `rows` may hold one row more than the page, which says that there is a next one. `position` is
-    the first row's place in the total order and `rank` its shared place, both from 1.
+    Of the first row, `better` is the number of accounts with a higher rating, `before` of those that stand before it.
     """
     entries: list[Entry] = []
-    for index, row in enumerate(rows[:page_size]):
-        if index and row.rating != rows[index - 1].rating:
-            rank = position + index
+    rank = better + 1
+    for index, row in enumerate(page.rows):
+        if index and row.rating != page.rows[index - 1].rating:
+            rank = before + index + 1
         entries.append(Entry(rank, row))
-    has_more = len(rows) > page_size
-    last = entries[-1].standing if has_more else None
-    token = encode_cursor(Cursor(last.rating, last.account_id)) if last else ""
-    return Page(tuple(entries), token)
+    return Board(tuple(entries), TOKENS.write(page.next), TOKENS.write(page.previous))
+
+
+def _encode(place: Place) -> bytes:
+    return _RATING.pack(place.rating) + place.account_id.encode()
+
+
+def _decode(data: bytes) -> Place:
+    if len(data) < _RATING.size:
+        raise ValueError("too short")
+    (rating,) = _RATING.unpack_from(data)
+    return Place(rating, check_account_id(data[_RATING.size :].decode()))
+
+
+TOKENS = Tokens("leaderboard", _encode, _decode)
+"""The page tokens of the leaderboard, which has no filters."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import grpc
-from koikoi.lobby.v1 import lobby_service_pb2, lobby_service_pb2_grpc
-
 from services.kit.errors import DocumentInvalid
 from services.kit.tokens import KeySet, verify_document
 from services.ranking.domain.contract import TYP
@@ -31,10 +28,3 @@ class LobbyContracts:
         except DocumentInvalid as error:
             raise ContractInvalid(error.message.replace("document", "contract"), field="contract") from None
         return VerifiedContract(document.payload, document.kid, document.public_key)
-
-
-async def fetch_lobby_keys(channel: grpc.aio.Channel) -> str:
-    """Ask the lobby for its public keys, as JWKS text."""
-    stub = lobby_service_pb2_grpc.LobbyServiceStub(channel)
-    answer = await stub.GetKeySet(lobby_service_pb2.GetKeySetRequest(), timeout=5.0)
-    return answer.jwks

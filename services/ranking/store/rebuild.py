@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import asyncpg
-from asyncpg.pool import PoolConnectionProxy
 
 from services.kit.postgres import Pool
 from services.ranking.domain.ratings import History, RatedMatch, Rating
 from services.ranking.store.postgres import save_accounts
+from services.ranking.store.standings import Connection
 
-Connection: TypeAlias = "PoolConnectionProxy[asyncpg.Record]"
 _PREFETCH = 1000
 _LOG = """
     SELECT result.order_number, is_rated, winner, seat, account_id, display_name, mu_before, sigma_before, mu_after,
@@ -24,6 +22,12 @@ _MEND_SEAT = """
     UPDATE result_seat SET mu_before = $3, sigma_before = $4, mu_after = $5, sigma_after = $6
     WHERE order_number = $1 AND seat = $2
 """
+_COUNT_WRONG = """
+    WITH stands AS (SELECT * FROM appearance), follows AS (SELECT * FROM log_appearance)
+    SELECT count(*) FROM ((TABLE stands EXCEPT TABLE follows) UNION ALL (TABLE follows EXCEPT TABLE stands)) AS wrong
+"""
+_MEND_APPEARANCES = "DELETE FROM appearance; INSERT INTO appearance SELECT * FROM log_appearance"
+_WHOLE_LOG_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +38,12 @@ class Report:
     seats_wrong: int
     accounts: int
     accounts_wrong: int
+    appearances_wrong: int
 
     @property
     def is_clean(self) -> bool:
         """Tell whether everything that stood follows from the log."""
-        return not self.seats_wrong and not self.accounts_wrong
+        return not (self.seats_wrong or self.accounts_wrong or self.appearances_wrong)
 
 
 async def rebuild(pool: Pool, *, repair: bool) -> Report:
@@ -57,10 +62,13 @@ async def rebuild(pool: Pool, *, repair: bool) -> Report:
             for row in rows
             if not _is_account(row, *accounts[row["account_id"]])
         ]
+        wrong_appearances = await connection.fetchval(_COUNT_WRONG, timeout=_WHOLE_LOG_S)
+        if repair and wrong_appearances:
+            await connection.execute(_MEND_APPEARANCES, timeout=_WHOLE_LOG_S)
         if repair:
             await connection.executemany(_MEND_SEAT, wrong_seats)
             await save_accounts(connection, wrong_accounts)
-    return Report(results, len(wrong_seats), len(rows), len(wrong_accounts))
+    return Report(results, len(wrong_seats), len(rows), len(wrong_accounts), wrong_appearances)
 
 
 Seat = tuple[int, int, float, float, float, float]

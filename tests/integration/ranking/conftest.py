@@ -11,6 +11,7 @@ import grpc
 import pytest
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
+from koikoi.auth.v1 import auth_service_pb2, auth_service_pb2_grpc
 from koikoi.lobby.v1 import lobby_service_pb2, lobby_service_pb2_grpc
 from koikoi.ranking.v1 import ranking_service_pb2 as pb
 from koikoi.ranking.v1 import ranking_service_pb2_grpc
@@ -33,6 +34,19 @@ class KeyTeller(lobby_service_pb2_grpc.LobbyServiceServicer):
         return lobby_service_pb2.GetKeySetResponse(jwks=self.issuer.keys.jwks())
 
 
+class AuthKeyTeller(auth_service_pb2_grpc.AuthServiceServicer):
+    """The one thing ranking asks of auth."""
+
+    def __init__(self, issuer: Issuer) -> None:
+        self.issuer = issuer
+        self.is_away = False
+
+    async def GetKeySet(self, request, context):
+        if self.is_away:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "away")
+        return auth_service_pb2.GetKeySetResponse(jwks=self.issuer.keys.jwks())
+
+
 @dataclass
 class Refused(Exception):
     """What a client sees of a refusal."""
@@ -50,7 +64,9 @@ class Bench:
     app: App
     stub: Any
     lobby: Issuer
+    auth: Issuer
     teller: KeyTeller
+    auth_teller: "AuthKeyTeller"
     clock: FakeClock
     environ: dict[str, str]
     database: str
@@ -79,6 +95,19 @@ class Bench:
         request = pb.GetLeaderboardRequest(page_size=page_size, page_token=page_token)
         return await self.call(self.stub.GetLeaderboard(request))
 
+    async def around(self, account_id: str, **wanted: int) -> pb.GetLeaderboardAroundResponse:
+        request = pb.GetLeaderboardAroundRequest(account_id=account_id, **wanted)
+        return await self.call(self.stub.GetLeaderboardAround(request))
+
+    async def results(self, account_id: str, **query: Any) -> pb.ListMatchResultsResponse:
+        return await self.call(self.stub.ListMatchResults(pb.ListMatchResultsRequest(account_id=account_id, **query)))
+
+    async def result(self, match_id: str) -> pb.MatchResult:
+        return (await self.call(self.stub.GetMatchResult(pb.GetMatchResultRequest(match_id=match_id)))).result
+
+    async def history(self, account_id: str, **query: Any) -> pb.GetRatingHistoryResponse:
+        return await self.call(self.stub.GetRatingHistory(pb.GetRatingHistoryRequest(account_id=account_id, **query)))
+
     async def rows(self, query: str, *arguments: Any) -> list[asyncpg.Record]:
         connection = await asyncpg.connect(self.database)
         try:
@@ -105,9 +134,10 @@ def read_refusal(error: grpc.aio.AioRpcError) -> Refused:
 
 
 @asynccontextmanager
-async def serve_keys(teller: KeyTeller) -> AsyncIterator[str]:
+async def serve_keys(lobby: KeyTeller, auth: AuthKeyTeller) -> AsyncIterator[str]:
     server = grpc.aio.server()
-    lobby_service_pb2_grpc.add_LobbyServiceServicer_to_server(teller, server)
+    lobby_service_pb2_grpc.add_LobbyServiceServicer_to_server(lobby, server)
+    auth_service_pb2_grpc.add_AuthServiceServicer_to_server(auth, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
@@ -126,9 +156,10 @@ async def connect(app: App) -> AsyncIterator[Any]:
 async def bench(database_url: Callable[..., str], redis_url: str, tmp_path: Path) -> AsyncIterator[Bench]:
     clock = FakeClock(NOW + 60)
     lobby = Issuer(tmp_path / "lobby-keys", clock, LOBBY_ISSUER)
-    teller = KeyTeller(lobby)
+    auth = Issuer(tmp_path / "auth-keys", clock)
+    teller, auth_teller = KeyTeller(lobby), AuthKeyTeller(auth)
     database = database_url("ranking")
-    async with serve_keys(teller) as target:
+    async with serve_keys(teller, auth_teller) as target:
         environ = {
             "KOIKOI_ENVIRONMENT": "development",
             "KOIKOI_RANKING_DATABASE_URL": database,
@@ -136,11 +167,13 @@ async def bench(database_url: Callable[..., str], redis_url: str, tmp_path: Path
             "KOIKOI_RANKING_GRPC_ADDRESS": "127.0.0.1:0",
             "KOIKOI_RANKING_METRICS_ADDRESS": "127.0.0.1:0",
             "KOIKOI_RANKING_LOBBY_TARGET": target,
-            "KOIKOI_RANKING_SUBMISSIONS_PER_MINUTE": "1000",
+            "KOIKOI_RANKING_AUTH_TARGET": target,
+            "KOIKOI_RANKING_SUBMISSIONS_PER_MINUTE": "1000000",
+            "KOIKOI_RANKING_READS_PER_MINUTE": "1000000",
         }
         async with (
             build(environ, clock=clock) as app,
             grpc.aio.insecure_channel(f"127.0.0.1:{app.ports['grpc']}") as ch,
         ):
             stub = ranking_service_pb2_grpc.RankingServiceStub(ch)
-            yield Bench(app, stub, lobby, teller, clock, environ, database)
+            yield Bench(app, stub, lobby, auth, teller, auth_teller, clock, environ, database)

@@ -1,82 +1,60 @@
-"""Places, pages and cursors."""
-
-import base64
+"""Places on the leaderboard."""
 
 import pytest
 
 from services.ranking.domain.errors import FieldInvalid
 from services.ranking.domain.leaderboard import (
-    Cursor,
+    TOKENS,
+    Place,
     Standing,
     check_account_id,
-    check_page_size,
-    decode_cursor,
-    encode_cursor,
-    paginate,
+    check_neighbors,
+    make_board,
 )
+from services.ranking.domain.pages import Bound, Page
 
 
-def rows(*ratings):
-    return [Standing(f"a{index}", "", rating, 1, 0) for index, rating in enumerate(ratings)]
+def page(*ratings, previous=None, following=None):
+    rows = [Standing(f"a{index}", "", rating, 1, 0) for index, rating in enumerate(ratings)]
+    return Page(tuple(rows), previous, following)
 
 
-def test_equal_ratings_share_a_place():
-    page = paginate(rows(1600, 1550, 1550, 1500), 10, 1, 1)
-    assert [entry.rank for entry in page.entries] == [1, 2, 2, 4]
-    assert page.next_page_token == ""
+def ranks(board):
+    return [entry.rank for entry in board.entries]
 
 
-def test_a_page_goes_on_where_the_last_one_ended():
-    page = paginate(rows(1600, 1550, 1550), 2, 1, 1)
-    assert [entry.rank for entry in page.entries] == [1, 2]
-    assert decode_cursor(page.next_page_token) == Cursor(1550, "a1")
-    following = paginate(rows(1550, 1500), 2, 3, 2)
-    assert [entry.rank for entry in following.entries] == [2, 4]
-    assert following.next_page_token == ""
+def test_equal_ratings_share_a_rank_and_the_ranks_after_them_are_left_out():
+    board = make_board(page(1600, 1550, 1550, 1500), better=0, before=0)
+    assert ranks(board) == [1, 2, 2, 4]
+    assert (board.next_page_token, board.previous_page_token) == ("", "")
 
 
-def test_an_empty_page_has_no_next():
-    assert paginate([], 5, 1, 1).entries == ()
+def test_a_page_that_begins_within_a_tie_goes_on_with_its_rank():
+    assert ranks(make_board(page(1550, 1550, 1500), better=1, before=2)) == [2, 2, 5]
 
 
-@pytest.mark.parametrize("cursor", [Cursor(1500, "a"), Cursor(-3, "花"), Cursor(2**31 - 1, "x" * 256)])
-def test_cursors_survive_the_way_out_and_back(cursor):
-    assert decode_cursor(encode_cursor(cursor)) == cursor
+def test_both_ends_of_a_page_are_told_by_tokens():
+    after, before = Bound(Place(1500, "z"), is_forward=True), Bound(Place(1600, "b"), is_forward=False)
+    board = make_board(page(1600, 1500, previous=before, following=after), better=4, before=4)
+    assert ranks(board) == [5, 6]
+    assert TOKENS.read(board.next_page_token) == after
+    assert TOKENS.read(board.previous_page_token) == before
 
 
-def test_no_token_begins_at_the_top():
-    assert decode_cursor("") is None
-
-
-@pytest.mark.parametrize(
-    "token",
-    [
-        "x",
-        "!!!!",
-        "AAAA",
-        "花",
-        encode_cursor(Cursor(1, "a")) + "AAAA=",
-        encode_cursor(Cursor(1, "a")).rstrip("=") if encode_cursor(Cursor(1, "a")).endswith("=") else "A",
-        base64.urlsafe_b64encode(b"\0\0\0\1\xff").decode(),
-        base64.urlsafe_b64encode(b"\0\0\0\1").decode(),
-        base64.urlsafe_b64encode(b"\0\0\0\1a\0").decode(),
-        base64.urlsafe_b64encode(b"\0\0\0\1" + b"a" * 4000).decode(),
-    ],
-)
-def test_a_token_nobody_gave_out_is_refused(token):
-    with pytest.raises(FieldInvalid) as caught:
-        decode_cursor(token)
-    assert caught.value.field == "page_token"
-
-
-def test_page_sizes():
-    assert [check_page_size(size) for size in (0, 1, 200)] == [50, 1, 200]
-    with pytest.raises(FieldInvalid):
-        check_page_size(201)
+def test_an_empty_page_has_no_entries():
+    assert make_board(page(), better=0, before=0).entries == ()
 
 
 def test_account_ids():
     assert check_account_id("a" * 256) == "a" * 256
     for bad in ("", "a" * 257, "a\0"):
-        with pytest.raises(FieldInvalid):
-            check_account_id(bad)
+        with pytest.raises(FieldInvalid) as caught:
+            check_account_id(bad, "opponent_id")
+        assert caught.value.field == "opponent_id"
+
+
+def test_numbers_of_neighbours():
+    assert [check_neighbors(wanted, "above") for wanted in (None, 0, 100)] == [5, 0, 100]
+    with pytest.raises(FieldInvalid) as caught:
+        check_neighbors(101, "below")
+    assert caught.value.field == "below"

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from koikoi.options.v1 import options_pb2 as koikoi_dot_options_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'koikoi/ranking/v1/ranking_service.proto\x12\x11koikoi.ranking.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fkoikoi/options/v1/options.proto\"N\n\x13SubmitResultRequest\x12\x10\n\x08\x63ontract\x18\x01 \x01(\t\x12\x11\n\tstatement\x18\x02 \x01(\x0c\x12\x12\n\nsignatures\x18\x03 \x03(\x0c\"F\n\x14SubmitResultResponse\x12.\n\x06result\x18\x01 \x01(\x0b\x32\x1e.koikoi.ranking.v1.MatchResult\"\x8b\x02\n\x0bMatchResult\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x14\n\x0corder_number\x18\x02 \x01(\x04\x12\x10\n\x08is_rated\x18\x03 \x01(\x08\x12)\n\x06\x65nding\x18\x04 \x01(\x0e\x32\x19.koikoi.ranking.v1.Ending\x12\x18\n\x0bwinner_seat\x18\x05 \x01(\rH\x00\x88\x01\x01\x12\x0e\n\x06rounds\x18\x06 \x01(\r\x12,\n\x05seats\x18\x07 \x03(\x0b\x32\x1d.koikoi.ranking.v1.SeatResult\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x0e\n\x0c_winner_seat\"s\n\nSeatResult\x12\x12\n\naccount_id\x18\x01 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12\x0e\n\x06points\x18\x03 \x01(\r\x12\x15\n\rrating_before\x18\x04 \x01(\x01\x12\x14\n\x0crating_after\x18\x05 \x01(\x01\">\n\x15GetLeaderboardRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"g\n\x16GetLeaderboardResponse\x12\x34\n\x07\x65ntries\x18\x01 \x03(\x0b\x32#.koikoi.ranking.v1.LeaderboardEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"y\n\x10LeaderboardEntry\x12\x0c\n\x04rank\x18\x01 \x01(\r\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\x0e\n\x06rating\x18\x04 \x01(\x01\x12\x0f\n\x07matches\x18\x05 \x01(\r\x12\x0c\n\x04wins\x18\x06 \x01(\r\"&\n\x10GetRatingRequest\x12\x12\n\naccount_id\x18\x01 \x01(\t\"G\n\x11GetRatingResponse\x12\x32\n\x05\x65ntry\x18\x01 \x01(\x0b\x32#.koikoi.ranking.v1.LeaderboardEntry*\xe1\x02\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x18\n\x14REASON_FIELD_INVALID\x10\x01\x12\x1b\n\x17REASON_CONTRACT_INVALID\x10\x02\x12\x1b\n\x17REASON_CONTRACT_TOO_OLD\x10\x03\x12\x1e\n\x1aREASON_STATEMENT_MALFORMED\x10\x04\x12\x1c\n\x18REASON_CONTRACT_MISMATCH\x10\x05\x12\x1f\n\x1bREASON_STATEMENT_IMPOSSIBLE\x10\x06\x12\x1c\n\x18REASON_SIGNATURE_INVALID\x10\x07\x12\x1a\n\x16REASON_RESULT_CONFLICT\x10\x08\x12\x17\n\x13REASON_RATE_LIMITED\x10\t\x12\x1b\n\x17REASON_KEYS_UNAVAILABLE\x10\n\x12\x1c\n\x18REASON_STORE_UNAVAILABLE\x10\x0b*`\n\x06\x45nding\x12\x16\n\x12\x45NDING_UNSPECIFIED\x10\x00\x12\x18\n\x14\x45NDING_ROUNDS_PLAYED\x10\x01\x12\x0f\n\x0b\x45NDING_BUST\x10\x02\x12\x13\n\x0f\x45NDING_RESIGNED\x10\x03\x32\xc2\x02\n\x0eRankingService\x12\x65\n\x0cSubmitResult\x12&.koikoi.ranking.v1.SubmitResultRequest\x1a\'.koikoi.ranking.v1.SubmitResultResponse\"\x04\x88\xb5\x18\x01\x12k\n\x0eGetLeaderboard\x12(.koikoi.ranking.v1.GetLeaderboardRequest\x1a).koikoi.ranking.v1.GetLeaderboardResponse\"\x04\x88\xb5\x18\x01\x12\\\n\tGetRating\x12#.koikoi.ranking.v1.GetRatingRequest\x1a$.koikoi.ranking.v1.GetRatingResponse\"\x04\x88\xb5\x18\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'koikoi/ranking/v1/ranking_service.proto\x12\x11koikoi.ranking.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fkoikoi/options/v1/options.proto\"N\n\x13SubmitResultRequest\x12\x10\n\x08\x63ontract\x18\x01 \x01(\t\x12\x11\n\tstatement\x18\x02 \x01(\x0c\x12\x12\n\nsignatures\x18\x03 \x03(\x0c\"F\n\x14SubmitResultResponse\x12.\n\x06result\x18\x01 \x01(\x0b\x32\x1e.koikoi.ranking.v1.MatchResult\"\x8b\x02\n\x0bMatchResult\x12\x10\n\x08match_id\x18\x01 \x01(\t\x12\x14\n\x0corder_number\x18\x02 \x01(\x04\x12\x10\n\x08is_rated\x18\x03 \x01(\x08\x12)\n\x06\x65nding\x18\x04 \x01(\x0e\x32\x19.koikoi.ranking.v1.Ending\x12\x18\n\x0bwinner_seat\x18\x05 \x01(\rH\x00\x88\x01\x01\x12\x0e\n\x06rounds\x18\x06 \x01(\r\x12,\n\x05seats\x18\x07 \x03(\x0b\x32\x1d.koikoi.ranking.v1.SeatResult\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x0e\n\x0c_winner_seat\"s\n\nSeatResult\x12\x12\n\naccount_id\x18\x01 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12\x0e\n\x06points\x18\x03 \x01(\r\x12\x15\n\rrating_before\x18\x04 \x01(\x01\x12\x14\n\x0crating_after\x18\x05 \x01(\x01\">\n\x15GetLeaderboardRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"\x84\x01\n\x16GetLeaderboardResponse\x12\x34\n\x07\x65ntries\x18\x01 \x03(\x0b\x32#.koikoi.ranking.v1.LeaderboardEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x1b\n\x13previous_page_token\x18\x03 \x01(\t\"m\n\x1bGetLeaderboardAroundRequest\x12\x12\n\naccount_id\x18\x01 \x01(\t\x12\x12\n\x05\x61\x62ove\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x12\n\x05\x62\x65low\x18\x03 \x01(\rH\x01\x88\x01\x01\x42\x08\n\x06_aboveB\x08\n\x06_below\"\x8a\x01\n\x1cGetLeaderboardAroundResponse\x12\x34\n\x07\x65ntries\x18\x01 \x03(\x0b\x32#.koikoi.ranking.v1.LeaderboardEntry\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x1b\n\x13previous_page_token\x18\x03 \x01(\t\"y\n\x10LeaderboardEntry\x12\x0c\n\x04rank\x18\x01 \x01(\r\x12\x12\n\naccount_id\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\x0e\n\x06rating\x18\x04 \x01(\x01\x12\x0f\n\x07matches\x18\x05 \x01(\r\x12\x0c\n\x04wins\x18\x06 \x01(\r\"&\n\x10GetRatingRequest\x12\x12\n\naccount_id\x18\x01 \x01(\t\"G\n\x11GetRatingResponse\x12\x32\n\x05\x65ntry\x18\x01 \x01(\x0b\x32#.koikoi.ranking.v1.LeaderboardEntry\"\x9f\x01\n\x17GetRatingHistoryRequest\x12\x12\n\naccount_id\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nmax_points\x18\x04 \x01(\r\"r\n\x18GetRatingHistoryResponse\x12.\n\x06points\x18\x01 \x03(\x0b\x32\x1e.koikoi.ranking.v1.RatingPoint\x12\x0f\n\x07matches\x18\x02 \x01(\r\x12\x15\n\rrating_before\x18\x03 \x01(\x01\"d\n\x0bRatingPoint\x12\x14\n\x0corder_number\x18\x01 \x01(\x04\x12/\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06rating\x18\x03 \x01(\x01\"\xb7\x02\n\x17ListMatchResultsRequest\x12\x12\n\naccount_id\x18\x01 \x01(\t\x12\x12\n\nrated_only\x18\x02 \x01(\x08\x12\x13\n\x0bopponent_id\x18\x03 \x01(\t\x12/\n\x07outcome\x18\x04 \x01(\x0e\x32\x1e.koikoi.ranking.v1.SeatOutcome\x12)\n\x06\x65nding\x18\x05 \x01(\x0e\x32\x19.koikoi.ranking.v1.Ending\x12.\n\nstart_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tpage_size\x18\x08 \x01(\r\x12\x12\n\npage_token\x18\t \x01(\t\"\x81\x01\n\x18ListMatchResultsResponse\x12/\n\x07results\x18\x01 \x03(\x0b\x32\x1e.koikoi.ranking.v1.MatchResult\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x1b\n\x13previous_page_token\x18\x03 \x01(\t\")\n\x15GetMatchResultRequest\x12\x10\n\x08match_id\x18\x01 \x01(\t\"H\n\x16GetMatchResultResponse\x12.\n\x06result\x18\x01 \x01(\x0b\x32\x1e.koikoi.ranking.v1.MatchResult*\xfe\x02\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x18\n\x14REASON_FIELD_INVALID\x10\x01\x12\x1b\n\x17REASON_CONTRACT_INVALID\x10\x02\x12\x1b\n\x17REASON_CONTRACT_TOO_OLD\x10\x03\x12\x1e\n\x1aREASON_STATEMENT_MALFORMED\x10\x04\x12\x1c\n\x18REASON_CONTRACT_MISMATCH\x10\x05\x12\x1f\n\x1bREASON_STATEMENT_IMPOSSIBLE\x10\x06\x12\x1c\n\x18REASON_SIGNATURE_INVALID\x10\x07\x12\x1a\n\x16REASON_RESULT_CONFLICT\x10\x08\x12\x17\n\x13REASON_RATE_LIMITED\x10\t\x12\x1b\n\x17REASON_KEYS_UNAVAILABLE\x10\n\x12\x1c\n\x18REASON_STORE_UNAVAILABLE\x10\x0b\x12\x1b\n\x17REASON_RESULT_NOT_FOUND\x10\x0c*`\n\x06\x45nding\x12\x16\n\x12\x45NDING_UNSPECIFIED\x10\x00\x12\x18\n\x14\x45NDING_ROUNDS_PLAYED\x10\x01\x12\x0f\n\x0b\x45NDING_BUST\x10\x02\x12\x13\n\x0f\x45NDING_RESIGNED\x10\x03*p\n\x0bSeatOutcome\x12\x1c\n\x18SEAT_OUTCOME_UNSPECIFIED\x10\x00\x12\x14\n\x10SEAT_OUTCOME_WON\x10\x01\x12\x15\n\x11SEAT_OUTCOME_LOST\x10\x02\x12\x16\n\x12SEAT_OUTCOME_DRAWN\x10\x03\x32\xa7\x06\n\x0eRankingService\x12\x65\n\x0cSubmitResult\x12&.koikoi.ranking.v1.SubmitResultRequest\x1a\'.koikoi.ranking.v1.SubmitResultResponse\"\x04\x88\xb5\x18\x01\x12n\n\x0eGetLeaderboard\x12(.koikoi.ranking.v1.GetLeaderboardRequest\x1a).koikoi.ranking.v1.GetLeaderboardResponse\"\x07\x90\x02\x01\x88\xb5\x18\x01\x12\x80\x01\n\x14GetLeaderboardAround\x12..koikoi.ranking.v1.GetLeaderboardAroundRequest\x1a/.koikoi.ranking.v1.GetLeaderboardAroundResponse\"\x07\x90\x02\x01\x88\xb5\x18\x01\x12_\n\tGetRating\x12#.koikoi.ranking.v1.GetRatingRequest\x1a$.koikoi.ranking.v1.GetRatingResponse\"\x07\x90\x02\x01\x88\xb5\x18\x01\x12t\n\x10GetRatingHistory\x12*.koikoi.ranking.v1.GetRatingHistoryRequest\x1a+.koikoi.ranking.v1.GetRatingHistoryResponse\"\x07\x90\x02\x01\x88\xb5\x18\x01\x12t\n\x10ListMatchResults\x12*.koikoi.ranking.v1.ListMatchResultsRequest\x1a+.koikoi.ranking.v1.ListMatchResultsResponse\"\x07\x90\x02\x01\x88\xb5\x18\x01\x12n\n\x0eGetMatchResult\x12(.koikoi.ranking.v1.GetMatchResultRequest\x1a).koikoi.ranking.v1.GetMatchResultResponse\"\x07\x90\x02\x01\x88\xb5\x18\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,13 +36,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RANKINGSERVICE'].methods_by_name['SubmitResult']._loaded_options = None
   _globals['_RANKINGSERVICE'].methods_by_name['SubmitResult']._serialized_options = b'\210\265\030\001'
   _globals['_RANKINGSERVICE'].methods_by_name['GetLeaderboard']._loaded_options = None
-  _globals['_RANKINGSERVICE'].methods_by_name['GetLeaderboard']._serialized_options = b'\210\265\030\001'
+  _globals['_RANKINGSERVICE'].methods_by_name['GetLeaderboard']._serialized_options = b'\220\002\001\210\265\030\001'
+  _globals['_RANKINGSERVICE'].methods_by_name['GetLeaderboardAround']._loaded_options = None
+  _globals['_RANKINGSERVICE'].methods_by_name['GetLeaderboardAround']._serialized_options = b'\220\002\001\210\265\030\001'
   _globals['_RANKINGSERVICE'].methods_by_name['GetRating']._loaded_options = None
-  _globals['_RANKINGSERVICE'].methods_by_name['GetRating']._serialized_options = b'\210\265\030\001'
-  _globals['_REASON']._serialized_start=1073
-  _globals['_REASON']._serialized_end=1426
-  _globals['_ENDING']._serialized_start=1428
-  _globals['_ENDING']._serialized_end=1524
+  _globals['_RANKINGSERVICE'].methods_by_name['GetRating']._serialized_options = b'\220\002\001\210\265\030\001'
+  _globals['_RANKINGSERVICE'].methods_by_name['GetRatingHistory']._loaded_options = None
+  _globals['_RANKINGSERVICE'].methods_by_name['GetRatingHistory']._serialized_options = b'\220\002\001\210\265\030\001'
+  _globals['_RANKINGSERVICE'].methods_by_name['ListMatchResults']._loaded_options = None
+  _globals['_RANKINGSERVICE'].methods_by_name['ListMatchResults']._serialized_options = b'\220\002\001\210\265\030\001'
+  _globals['_RANKINGSERVICE'].methods_by_name['GetMatchResult']._loaded_options = None
+  _globals['_RANKINGSERVICE'].methods_by_name['GetMatchResult']._serialized_options = b'\220\002\001\210\265\030\001'
+  _globals['_REASON']._serialized_start=2298
+  _globals['_REASON']._serialized_end=2680
+  _globals['_ENDING']._serialized_start=2682
+  _globals['_ENDING']._serialized_end=2778
+  _globals['_SEATOUTCOME']._serialized_start=2780
+  _globals['_SEATOUTCOME']._serialized_end=2892
   _globals['_SUBMITRESULTREQUEST']._serialized_start=128
   _globals['_SUBMITRESULTREQUEST']._serialized_end=206
   _globals['_SUBMITRESULTRESPONSE']._serialized_start=208
@@ -53,14 +63,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SEATRESULT']._serialized_end=665
   _globals['_GETLEADERBOARDREQUEST']._serialized_start=667
   _globals['_GETLEADERBOARDREQUEST']._serialized_end=729
-  _globals['_GETLEADERBOARDRESPONSE']._serialized_start=731
-  _globals['_GETLEADERBOARDRESPONSE']._serialized_end=834
-  _globals['_LEADERBOARDENTRY']._serialized_start=836
-  _globals['_LEADERBOARDENTRY']._serialized_end=957
-  _globals['_GETRATINGREQUEST']._serialized_start=959
-  _globals['_GETRATINGREQUEST']._serialized_end=997
-  _globals['_GETRATINGRESPONSE']._serialized_start=999
-  _globals['_GETRATINGRESPONSE']._serialized_end=1070
-  _globals['_RANKINGSERVICE']._serialized_start=1527
-  _globals['_RANKINGSERVICE']._serialized_end=1849
+  _globals['_GETLEADERBOARDRESPONSE']._serialized_start=732
+  _globals['_GETLEADERBOARDRESPONSE']._serialized_end=864
+  _globals['_GETLEADERBOARDAROUNDREQUEST']._serialized_start=866
+  _globals['_GETLEADERBOARDAROUNDREQUEST']._serialized_end=975
+  _globals['_GETLEADERBOARDAROUNDRESPONSE']._serialized_start=978
+  _globals['_GETLEADERBOARDAROUNDRESPONSE']._serialized_end=1116
+  _globals['_LEADERBOARDENTRY']._serialized_start=1118
+  _globals['_LEADERBOARDENTRY']._serialized_end=1239
+  _globals['_GETRATINGREQUEST']._serialized_start=1241
+  _globals['_GETRATINGREQUEST']._serialized_end=1279
+  _globals['_GETRATINGRESPONSE']._serialized_start=1281
+  _globals['_GETRATINGRESPONSE']._serialized_end=1352
+  _globals['_GETRATINGHISTORYREQUEST']._serialized_start=1355
+  _globals['_GETRATINGHISTORYREQUEST']._serialized_end=1514
+  _globals['_GETRATINGHISTORYRESPONSE']._serialized_start=1516
+  _globals['_GETRATINGHISTORYRESPONSE']._serialized_end=1630
+  _globals['_RATINGPOINT']._serialized_start=1632
+  _globals['_RATINGPOINT']._serialized_end=1732
+  _globals['_LISTMATCHRESULTSREQUEST']._serialized_start=1735
+  _globals['_LISTMATCHRESULTSREQUEST']._serialized_end=2046
+  _globals['_LISTMATCHRESULTSRESPONSE']._serialized_start=2049
+  _globals['_LISTMATCHRESULTSRESPONSE']._serialized_end=2178
+  _globals['_GETMATCHRESULTREQUEST']._serialized_start=2180
+  _globals['_GETMATCHRESULTREQUEST']._serialized_end=2221
+  _globals['_GETMATCHRESULTRESPONSE']._serialized_start=2223
+  _globals['_GETMATCHRESULTRESPONSE']._serialized_end=2295
+  _globals['_RANKINGSERVICE']._serialized_start=2895
+  _globals['_RANKINGSERVICE']._serialized_end=3702
 # @@protoc_insertion_point(module_scope)

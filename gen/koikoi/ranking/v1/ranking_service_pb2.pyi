@@ -50,6 +50,8 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """The keys that verify contracts cannot be read now; try again later."""
     REASON_STORE_UNAVAILABLE: _Reason.ValueType  # 11
     """The service cannot reach its store now; nothing is known to have changed: repeat the call after the retry delay."""
+    REASON_RESULT_NOT_FOUND: _Reason.ValueType  # 12
+    """No result of this match is recorded; it may still be handed in, up to 7 days after its contract was made."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Says why a call to ranking failed; travels as ErrorInfo.reason without the prefix."""
@@ -78,6 +80,8 @@ REASON_KEYS_UNAVAILABLE: Reason.ValueType  # 10
 """The keys that verify contracts cannot be read now; try again later."""
 REASON_STORE_UNAVAILABLE: Reason.ValueType  # 11
 """The service cannot reach its store now; nothing is known to have changed: repeat the call after the retry delay."""
+REASON_RESULT_NOT_FOUND: Reason.ValueType  # 12
+"""No result of this match is recorded; it may still be handed in, up to 7 days after its contract was made."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 class _Ending:
@@ -87,7 +91,7 @@ class _Ending:
 class _EndingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ending.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ENDING_UNSPECIFIED: _Ending.ValueType  # 0
-    """Is never sent."""
+    """Is no filter; never sent otherwise."""
     ENDING_ROUNDS_PLAYED: _Ending.ValueType  # 1
     """The last round was played."""
     ENDING_BUST: _Ending.ValueType  # 2
@@ -99,7 +103,7 @@ class Ending(_Ending, metaclass=_EndingEnumTypeWrapper):
     """Says how a match ended."""
 
 ENDING_UNSPECIFIED: Ending.ValueType  # 0
-"""Is never sent."""
+"""Is no filter; never sent otherwise."""
 ENDING_ROUNDS_PLAYED: Ending.ValueType  # 1
 """The last round was played."""
 ENDING_BUST: Ending.ValueType  # 2
@@ -107,6 +111,34 @@ ENDING_BUST: Ending.ValueType  # 2
 ENDING_RESIGNED: Ending.ValueType  # 3
 """A player resigned."""
 Global___Ending: _TypeAlias = Ending  # noqa: Y015
+
+class _SeatOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SeatOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SeatOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SEAT_OUTCOME_UNSPECIFIED: _SeatOutcome.ValueType  # 0
+    """Is no filter; never sent otherwise."""
+    SEAT_OUTCOME_WON: _SeatOutcome.ValueType  # 1
+    """The account won."""
+    SEAT_OUTCOME_LOST: _SeatOutcome.ValueType  # 2
+    """The account lost."""
+    SEAT_OUTCOME_DRAWN: _SeatOutcome.ValueType  # 3
+    """Nobody won."""
+
+class SeatOutcome(_SeatOutcome, metaclass=_SeatOutcomeEnumTypeWrapper):
+    """Says what a match meant for one account; how it ended is Ending."""
+
+SEAT_OUTCOME_UNSPECIFIED: SeatOutcome.ValueType  # 0
+"""Is no filter; never sent otherwise."""
+SEAT_OUTCOME_WON: SeatOutcome.ValueType  # 1
+"""The account won."""
+SEAT_OUTCOME_LOST: SeatOutcome.ValueType  # 2
+"""The account lost."""
+SEAT_OUTCOME_DRAWN: SeatOutcome.ValueType  # 3
+"""Nobody won."""
+Global___SeatOutcome: _TypeAlias = SeatOutcome  # noqa: Y015
 
 @_typing.final
 class SubmitResultRequest(_message.Message):
@@ -269,7 +301,7 @@ class GetLeaderboardRequest(_message.Message):
     page_size: _builtins.int
     """Is the largest number of rows wanted, 1-200; 0 means 50."""
     page_token: _builtins.str
-    """Continues after a page; empty for the first."""
+    """Is the next_page_token or previous_page_token of an earlier answer; empty for the first page."""
     def __init__(
         self,
         *,
@@ -292,8 +324,11 @@ class GetLeaderboardResponse(_message.Message):
 
     ENTRIES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    PREVIOUS_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
     """Gets the next page; empty at the end."""
+    previous_page_token: _builtins.str
+    """Gets the page before this one; empty at the top."""
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___LeaderboardEntry]:
         """Are the rows, best first."""
@@ -303,14 +338,84 @@ class GetLeaderboardResponse(_message.Message):
         *,
         entries: _abc.Iterable[Global___LeaderboardEntry] | None = ...,
         next_page_token: _builtins.str = ...,
+        previous_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "next_page_token", b"next_page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "next_page_token", b"next_page_token", "previous_page_token", b"previous_page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetLeaderboardResponse: _TypeAlias = GetLeaderboardResponse  # noqa: Y015
+
+@_typing.final
+class GetLeaderboardAroundRequest(_message.Message):
+    """Asks for the accounts around one account."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    ABOVE_FIELD_NUMBER: _builtins.int
+    BELOW_FIELD_NUMBER: _builtins.int
+    account_id: _builtins.str
+    """Is the account id."""
+    above: _builtins.int
+    """Is the largest number of rows above the account, 0-100; 5 when unset."""
+    below: _builtins.int
+    """Is the largest number of rows below the account, 0-100; 5 when unset."""
+    def __init__(
+        self,
+        *,
+        account_id: _builtins.str = ...,
+        above: _builtins.int | None = ...,
+        below: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_above", b"_above", "_below", b"_below", "above", b"above", "below", b"below"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_above", b"_above", "_below", b"_below", "above", b"above", "account_id", b"account_id", "below", b"below"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__above: _TypeAlias = _typing.Literal["above"]  # noqa: Y015
+    _WhichOneofArgType__above: _TypeAlias = _typing.Literal["_above", b"_above"]  # noqa: Y015
+    _WhichOneofReturnType__below: _TypeAlias = _typing.Literal["below"]  # noqa: Y015
+    _WhichOneofArgType__below: _TypeAlias = _typing.Literal["_below", b"_below"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__above) -> _WhichOneofReturnType__above | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__below) -> _WhichOneofReturnType__below | None: ...
+
+Global___GetLeaderboardAroundRequest: _TypeAlias = GetLeaderboardAroundRequest  # noqa: Y015
+
+@_typing.final
+class GetLeaderboardAroundResponse(_message.Message):
+    """Carries the rows around one account."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    PREVIOUS_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Gets the rows below these from GetLeaderboard; empty at the end."""
+    previous_page_token: _builtins.str
+    """Gets the rows above these from GetLeaderboard; empty at the top."""
+    @_builtins.property
+    def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___LeaderboardEntry]:
+        """Are the rows, best first, the account's own among them."""
+
+    def __init__(
+        self,
+        *,
+        entries: _abc.Iterable[Global___LeaderboardEntry] | None = ...,
+        next_page_token: _builtins.str = ...,
+        previous_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "next_page_token", b"next_page_token", "previous_page_token", b"previous_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetLeaderboardAroundResponse: _TypeAlias = GetLeaderboardAroundResponse  # noqa: Y015
 
 @_typing.final
 class LeaderboardEntry(_message.Message):
@@ -399,3 +504,241 @@ class GetRatingResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetRatingResponse: _TypeAlias = GetRatingResponse  # noqa: Y015
+
+@_typing.final
+class GetRatingHistoryRequest(_message.Message):
+    """Asks how one account's rating went."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    END_TIME_FIELD_NUMBER: _builtins.int
+    MAX_POINTS_FIELD_NUMBER: _builtins.int
+    account_id: _builtins.str
+    """Is the account id."""
+    max_points: _builtins.int
+    """Is the largest number of points wanted, 1-500; 0 means 100."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """Begins the window: results recorded at this time or later; unset for all. Times are of the years 1970-9998."""
+
+    @_builtins.property
+    def end_time(self) -> _timestamp_pb2.Timestamp:
+        """Ends the window: results recorded before this time, which is after start_time; unset for all."""
+
+    def __init__(
+        self,
+        *,
+        account_id: _builtins.str = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        end_time: _timestamp_pb2.Timestamp | None = ...,
+        max_points: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "end_time", b"end_time", "max_points", b"max_points", "start_time", b"start_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRatingHistoryRequest: _TypeAlias = GetRatingHistoryRequest  # noqa: Y015
+
+@_typing.final
+class GetRatingHistoryResponse(_message.Message):
+    """Carries points of one account's rating."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POINTS_FIELD_NUMBER: _builtins.int
+    MATCHES_FIELD_NUMBER: _builtins.int
+    RATING_BEFORE_FIELD_NUMBER: _builtins.int
+    matches: _builtins.int
+    """Is the number of rated matches in the window, of which the points were taken."""
+    rating_before: _builtins.float
+    """Is the rating before the first point, or, without a point, at the start of the window."""
+    @_builtins.property
+    def points(self) -> _containers.RepeatedCompositeFieldContainer[Global___RatingPoint]:
+        """Are the points, oldest first."""
+
+    def __init__(
+        self,
+        *,
+        points: _abc.Iterable[Global___RatingPoint] | None = ...,
+        matches: _builtins.int = ...,
+        rating_before: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["matches", b"matches", "points", b"points", "rating_before", b"rating_before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRatingHistoryResponse: _TypeAlias = GetRatingHistoryResponse  # noqa: Y015
+
+@_typing.final
+class RatingPoint(_message.Message):
+    """Is an account's rating after one rated match."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ORDER_NUMBER_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    RATING_FIELD_NUMBER: _builtins.int
+    order_number: _builtins.int
+    """Is the result's place in the log of results; grows from point to point."""
+    rating: _builtins.float
+    """Is the rating after it."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """Is when the result was recorded; two results handed in at once may have times in the other order, by moments."""
+
+    def __init__(
+        self,
+        *,
+        order_number: _builtins.int = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        rating: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "order_number", b"order_number", "rating", b"rating"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RatingPoint: _TypeAlias = RatingPoint  # noqa: Y015
+
+@_typing.final
+class ListMatchResultsRequest(_message.Message):
+    """Asks for results of one account."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    RATED_ONLY_FIELD_NUMBER: _builtins.int
+    OPPONENT_ID_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    ENDING_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    END_TIME_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    account_id: _builtins.str
+    """Is the account id."""
+    rated_only: _builtins.bool
+    """Asks for results that changed ratings only."""
+    opponent_id: _builtins.str
+    """Asks for results against this account only; empty for all."""
+    outcome: Global___SeatOutcome.ValueType
+    """Asks for results with this outcome for the account only."""
+    ending: Global___Ending.ValueType
+    """Asks for results that ended this way only."""
+    page_size: _builtins.int
+    """Is the largest number of results wanted, 1-200; 0 means 50."""
+    page_token: _builtins.str
+    """Is the next_page_token or previous_page_token of an earlier answer to the same filters; empty for the newest page."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """Asks for results recorded at this time or later; unset for all. Times are of the years 1970-9998."""
+
+    @_builtins.property
+    def end_time(self) -> _timestamp_pb2.Timestamp:
+        """Asks for results recorded before this time, which is after start_time; unset for all."""
+
+    def __init__(
+        self,
+        *,
+        account_id: _builtins.str = ...,
+        rated_only: _builtins.bool = ...,
+        opponent_id: _builtins.str = ...,
+        outcome: Global___SeatOutcome.ValueType = ...,
+        ending: Global___Ending.ValueType = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        end_time: _timestamp_pb2.Timestamp | None = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "end_time", b"end_time", "ending", b"ending", "opponent_id", b"opponent_id", "outcome", b"outcome", "page_size", b"page_size", "page_token", b"page_token", "rated_only", b"rated_only", "start_time", b"start_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMatchResultsRequest: _TypeAlias = ListMatchResultsRequest  # noqa: Y015
+
+@_typing.final
+class ListMatchResultsResponse(_message.Message):
+    """Carries results of one account."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    PREVIOUS_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Gets the older ones; empty at the end."""
+    previous_page_token: _builtins.str
+    """Gets the newer ones; empty when there is none."""
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___MatchResult]:
+        """Are the results, newest first."""
+
+    def __init__(
+        self,
+        *,
+        results: _abc.Iterable[Global___MatchResult] | None = ...,
+        next_page_token: _builtins.str = ...,
+        previous_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "previous_page_token", b"previous_page_token", "results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListMatchResultsResponse: _TypeAlias = ListMatchResultsResponse  # noqa: Y015
+
+@_typing.final
+class GetMatchResultRequest(_message.Message):
+    """Asks for the result of one match."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MATCH_ID_FIELD_NUMBER: _builtins.int
+    match_id: _builtins.str
+    """Is the match id (UUIDv7, lower-case with hyphens)."""
+    def __init__(
+        self,
+        *,
+        match_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["match_id", b"match_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMatchResultRequest: _TypeAlias = GetMatchResultRequest  # noqa: Y015
+
+@_typing.final
+class GetMatchResultResponse(_message.Message):
+    """Carries the result of one match."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def result(self) -> Global___MatchResult:
+        """Is the recorded result."""
+
+    def __init__(
+        self,
+        *,
+        result: Global___MatchResult | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMatchResultResponse: _TypeAlias = GetMatchResultResponse  # noqa: Y015

@@ -28,6 +28,21 @@ if _version_not_supported:
 class RankingServiceStub:
     """Accepts dual-signed results and keeps the leaderboard.
 
+    Account ids, display names, points and ratings of recorded results are public, as on the leaderboard; contracts,
+    statements, signatures and device keys are kept as evidence and never shown. Reading needs no access token. All
+    methods that read share one limit (RATE_LIMITED): 600 calls a minute and address; where a valid access token is
+    shown, also 300 a minute and account. A token that is not valid counts as none.
+
+    Order and ties: accounts with a rated match stand in the order of their shown rating, highest first, and within an
+    equal rating in the byte order of their account ids, so that there is one order. An account's rank is one more than
+    the number of accounts with a higher rating: equal ratings share a rank, and the ranks after them are left out (1, 2,
+    2, 4). Results stand in the order of their order_number, newest first; no two share one.
+
+    Pages: a page token holds a place in that order, not a number of rows, and may be used in either direction and at any
+    time. It is valid for the method and the filters it was given for; page_size may change. What was recorded in between
+    neither repeats nor hides a result. An account whose rating changed in between is shown where it then stands: it may
+    be seen twice or not at all, the others once.
+
     Any method may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it:
     docs/errors.md.
     """
@@ -48,15 +63,50 @@ class RankingServiceStub:
                 request_serializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetLeaderboardRequest.SerializeToString,
                 response_deserializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetLeaderboardResponse.FromString,
                 _registered_method=True)
+        self.GetLeaderboardAround = channel.unary_unary(
+                '/koikoi.ranking.v1.RankingService/GetLeaderboardAround',
+                request_serializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetLeaderboardAroundRequest.SerializeToString,
+                response_deserializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetLeaderboardAroundResponse.FromString,
+                _registered_method=True)
         self.GetRating = channel.unary_unary(
                 '/koikoi.ranking.v1.RankingService/GetRating',
                 request_serializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetRatingRequest.SerializeToString,
                 response_deserializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetRatingResponse.FromString,
                 _registered_method=True)
+        self.GetRatingHistory = channel.unary_unary(
+                '/koikoi.ranking.v1.RankingService/GetRatingHistory',
+                request_serializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetRatingHistoryRequest.SerializeToString,
+                response_deserializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetRatingHistoryResponse.FromString,
+                _registered_method=True)
+        self.ListMatchResults = channel.unary_unary(
+                '/koikoi.ranking.v1.RankingService/ListMatchResults',
+                request_serializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.ListMatchResultsRequest.SerializeToString,
+                response_deserializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.ListMatchResultsResponse.FromString,
+                _registered_method=True)
+        self.GetMatchResult = channel.unary_unary(
+                '/koikoi.ranking.v1.RankingService/GetMatchResult',
+                request_serializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetMatchResultRequest.SerializeToString,
+                response_deserializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetMatchResultResponse.FromString,
+                _registered_method=True)
 
 
 class RankingServiceServicer:
     """Accepts dual-signed results and keeps the leaderboard.
+
+    Account ids, display names, points and ratings of recorded results are public, as on the leaderboard; contracts,
+    statements, signatures and device keys are kept as evidence and never shown. Reading needs no access token. All
+    methods that read share one limit (RATE_LIMITED): 600 calls a minute and address; where a valid access token is
+    shown, also 300 a minute and account. A token that is not valid counts as none.
+
+    Order and ties: accounts with a rated match stand in the order of their shown rating, highest first, and within an
+    equal rating in the byte order of their account ids, so that there is one order. An account's rank is one more than
+    the number of accounts with a higher rating: equal ratings share a rank, and the ranks after them are left out (1, 2,
+    2, 4). Results stand in the order of their order_number, newest first; no two share one.
+
+    Pages: a page token holds a place in that order, not a number of rows, and may be used in either direction and at any
+    time. It is valid for the method and the filters it was given for; page_size may change. What was recorded in between
+    neither repeats nor hides a result. An account whose rating changed in between is shown where it then stands: it may
+    be seen twice or not at all, the others once.
 
     Any method may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it:
     docs/errors.md.
@@ -78,7 +128,18 @@ class RankingServiceServicer:
     def GetLeaderboard(self, request, context):
         """Lists the best rated accounts.
 
-        Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+        Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetLeaderboardAround(self, request, context):
+        """Lists the accounts around one account: those right above it, itself, those right below it.
+
+        At the ends there are fewer rows. An account without a rated match has no place, so its row comes alone, with rank
+        0. The page tokens go on with GetLeaderboard. Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID),
+        RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -87,7 +148,38 @@ class RankingServiceServicer:
     def GetRating(self, request, context):
         """Returns one account's rating; an account without a rated match has the initial rating and rank 0.
 
-        Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+        Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetRatingHistory(self, request, context):
+        """Shows how one account's rating went, as points to draw a line through.
+
+        One point for each rated match of the window; when there are more than max_points, they are thinned evenly by
+        number, and the first and the last one stay. Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID),
+        RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListMatchResults(self, request, context):
+        """Lists the results of one account, newest first.
+
+        Filters that are not set let everything through. An account that never played has none. Anybody may call it.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetMatchResult(self, request, context):
+        """Returns the result of one match, as the receipt of SubmitResult has it.
+
+        Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (RESULT_NOT_FOUND), RESOURCE_EXHAUSTED
+        (RATE_LIMITED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -106,10 +198,30 @@ def add_RankingServiceServicer_to_server(servicer, server):
                     request_deserializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetLeaderboardRequest.FromString,
                     response_serializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetLeaderboardResponse.SerializeToString,
             ),
+            'GetLeaderboardAround': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetLeaderboardAround,
+                    request_deserializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetLeaderboardAroundRequest.FromString,
+                    response_serializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetLeaderboardAroundResponse.SerializeToString,
+            ),
             'GetRating': grpc.unary_unary_rpc_method_handler(
                     servicer.GetRating,
                     request_deserializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetRatingRequest.FromString,
                     response_serializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetRatingResponse.SerializeToString,
+            ),
+            'GetRatingHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRatingHistory,
+                    request_deserializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetRatingHistoryRequest.FromString,
+                    response_serializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetRatingHistoryResponse.SerializeToString,
+            ),
+            'ListMatchResults': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListMatchResults,
+                    request_deserializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.ListMatchResultsRequest.FromString,
+                    response_serializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.ListMatchResultsResponse.SerializeToString,
+            ),
+            'GetMatchResult': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMatchResult,
+                    request_deserializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetMatchResultRequest.FromString,
+                    response_serializer=koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetMatchResultResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -121,6 +233,21 @@ def add_RankingServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class RankingService:
     """Accepts dual-signed results and keeps the leaderboard.
+
+    Account ids, display names, points and ratings of recorded results are public, as on the leaderboard; contracts,
+    statements, signatures and device keys are kept as evidence and never shown. Reading needs no access token. All
+    methods that read share one limit (RATE_LIMITED): 600 calls a minute and address; where a valid access token is
+    shown, also 300 a minute and account. A token that is not valid counts as none.
+
+    Order and ties: accounts with a rated match stand in the order of their shown rating, highest first, and within an
+    equal rating in the byte order of their account ids, so that there is one order. An account's rank is one more than
+    the number of accounts with a higher rating: equal ratings share a rank, and the ranks after them are left out (1, 2,
+    2, 4). Results stand in the order of their order_number, newest first; no two share one.
+
+    Pages: a page token holds a place in that order, not a number of rows, and may be used in either direction and at any
+    time. It is valid for the method and the filters it was given for; page_size may change. What was recorded in between
+    neither repeats nor hides a result. An account whose rating changed in between is shown where it then stands: it may
+    be seen twice or not at all, the others once.
 
     Any method may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it:
     docs/errors.md.
@@ -181,6 +308,33 @@ class RankingService:
             _registered_method=True)
 
     @staticmethod
+    def GetLeaderboardAround(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.ranking.v1.RankingService/GetLeaderboardAround',
+            koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetLeaderboardAroundRequest.SerializeToString,
+            koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetLeaderboardAroundResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def GetRating(request,
             target,
             options=(),
@@ -197,6 +351,87 @@ class RankingService:
             '/koikoi.ranking.v1.RankingService/GetRating',
             koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetRatingRequest.SerializeToString,
             koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetRatingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRatingHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.ranking.v1.RankingService/GetRatingHistory',
+            koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetRatingHistoryRequest.SerializeToString,
+            koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetRatingHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListMatchResults(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.ranking.v1.RankingService/ListMatchResults',
+            koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.ListMatchResultsRequest.SerializeToString,
+            koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.ListMatchResultsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMatchResult(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.ranking.v1.RankingService/GetMatchResult',
+            koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetMatchResultRequest.SerializeToString,
+            koikoi_dot_ranking_dot_v1_dot_ranking__service__pb2.GetMatchResultResponse.FromString,
             options,
             channel_credentials,
             insecure,

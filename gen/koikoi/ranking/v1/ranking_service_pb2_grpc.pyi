@@ -29,6 +29,21 @@ GRPC_VERSION: str
 class RankingServiceStub:
     """Accepts dual-signed results and keeps the leaderboard.
 
+    Account ids, display names, points and ratings of recorded results are public, as on the leaderboard; contracts,
+    statements, signatures and device keys are kept as evidence and never shown. Reading needs no access token. All
+    methods that read share one limit (RATE_LIMITED): 600 calls a minute and address; where a valid access token is
+    shown, also 300 a minute and account. A token that is not valid counts as none.
+
+    Order and ties: accounts with a rated match stand in the order of their shown rating, highest first, and within an
+    equal rating in the byte order of their account ids, so that there is one order. An account's rank is one more than
+    the number of accounts with a higher rating: equal ratings share a rank, and the ranks after them are left out (1, 2,
+    2, 4). Results stand in the order of their order_number, newest first; no two share one.
+
+    Pages: a page token holds a place in that order, not a number of rows, and may be used in either direction and at any
+    time. It is valid for the method and the filters it was given for; page_size may change. What was recorded in between
+    neither repeats nor hides a result. An account whose rating changed in between is shown where it then stands: it may
+    be seen twice or not at all, the others once.
+
     Any method may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it:
     docs/errors.md.
     """
@@ -49,17 +64,58 @@ class RankingServiceStub:
     GetLeaderboard: _grpc.UnaryUnaryMultiCallable[_ranking_service_pb2.GetLeaderboardRequest, _ranking_service_pb2.GetLeaderboardResponse]
     """Lists the best rated accounts.
 
-    Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+    Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    GetLeaderboardAround: _grpc.UnaryUnaryMultiCallable[_ranking_service_pb2.GetLeaderboardAroundRequest, _ranking_service_pb2.GetLeaderboardAroundResponse]
+    """Lists the accounts around one account: those right above it, itself, those right below it.
+
+    At the ends there are fewer rows. An account without a rated match has no place, so its row comes alone, with rank
+    0. The page tokens go on with GetLeaderboard. Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID),
+    RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     GetRating: _grpc.UnaryUnaryMultiCallable[_ranking_service_pb2.GetRatingRequest, _ranking_service_pb2.GetRatingResponse]
     """Returns one account's rating; an account without a rated match has the initial rating and rank 0.
 
-    Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+    Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    GetRatingHistory: _grpc.UnaryUnaryMultiCallable[_ranking_service_pb2.GetRatingHistoryRequest, _ranking_service_pb2.GetRatingHistoryResponse]
+    """Shows how one account's rating went, as points to draw a line through.
+
+    One point for each rated match of the window; when there are more than max_points, they are thinned evenly by
+    number, and the first and the last one stay. Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID),
+    RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    ListMatchResults: _grpc.UnaryUnaryMultiCallable[_ranking_service_pb2.ListMatchResultsRequest, _ranking_service_pb2.ListMatchResultsResponse]
+    """Lists the results of one account, newest first.
+
+    Filters that are not set let everything through. An account that never played has none. Anybody may call it.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    GetMatchResult: _grpc.UnaryUnaryMultiCallable[_ranking_service_pb2.GetMatchResultRequest, _ranking_service_pb2.GetMatchResultResponse]
+    """Returns the result of one match, as the receipt of SubmitResult has it.
+
+    Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (RESULT_NOT_FOUND), RESOURCE_EXHAUSTED
+    (RATE_LIMITED).
     """
 
 @_typing.type_check_only
 class RankingServiceAsyncStub(RankingServiceStub):
     """Accepts dual-signed results and keeps the leaderboard.
+
+    Account ids, display names, points and ratings of recorded results are public, as on the leaderboard; contracts,
+    statements, signatures and device keys are kept as evidence and never shown. Reading needs no access token. All
+    methods that read share one limit (RATE_LIMITED): 600 calls a minute and address; where a valid access token is
+    shown, also 300 a minute and account. A token that is not valid counts as none.
+
+    Order and ties: accounts with a rated match stand in the order of their shown rating, highest first, and within an
+    equal rating in the byte order of their account ids, so that there is one order. An account's rank is one more than
+    the number of accounts with a higher rating: equal ratings share a rank, and the ranks after them are left out (1, 2,
+    2, 4). Results stand in the order of their order_number, newest first; no two share one.
+
+    Pages: a page token holds a place in that order, not a number of rows, and may be used in either direction and at any
+    time. It is valid for the method and the filters it was given for; page_size may change. What was recorded in between
+    neither repeats nor hides a result. An account whose rating changed in between is shown where it then stands: it may
+    be seen twice or not at all, the others once.
 
     Any method may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it:
     docs/errors.md.
@@ -78,16 +134,57 @@ class RankingServiceAsyncStub(RankingServiceStub):
     GetLeaderboard: _aio.UnaryUnaryMultiCallable[_ranking_service_pb2.GetLeaderboardRequest, _ranking_service_pb2.GetLeaderboardResponse]  # type: ignore[assignment]
     """Lists the best rated accounts.
 
-    Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+    Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    GetLeaderboardAround: _aio.UnaryUnaryMultiCallable[_ranking_service_pb2.GetLeaderboardAroundRequest, _ranking_service_pb2.GetLeaderboardAroundResponse]  # type: ignore[assignment]
+    """Lists the accounts around one account: those right above it, itself, those right below it.
+
+    At the ends there are fewer rows. An account without a rated match has no place, so its row comes alone, with rank
+    0. The page tokens go on with GetLeaderboard. Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID),
+    RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     GetRating: _aio.UnaryUnaryMultiCallable[_ranking_service_pb2.GetRatingRequest, _ranking_service_pb2.GetRatingResponse]  # type: ignore[assignment]
     """Returns one account's rating; an account without a rated match has the initial rating and rank 0.
 
-    Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+    Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    GetRatingHistory: _aio.UnaryUnaryMultiCallable[_ranking_service_pb2.GetRatingHistoryRequest, _ranking_service_pb2.GetRatingHistoryResponse]  # type: ignore[assignment]
+    """Shows how one account's rating went, as points to draw a line through.
+
+    One point for each rated match of the window; when there are more than max_points, they are thinned evenly by
+    number, and the first and the last one stay. Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID),
+    RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    ListMatchResults: _aio.UnaryUnaryMultiCallable[_ranking_service_pb2.ListMatchResultsRequest, _ranking_service_pb2.ListMatchResultsResponse]  # type: ignore[assignment]
+    """Lists the results of one account, newest first.
+
+    Filters that are not set let everything through. An account that never played has none. Anybody may call it.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    GetMatchResult: _aio.UnaryUnaryMultiCallable[_ranking_service_pb2.GetMatchResultRequest, _ranking_service_pb2.GetMatchResultResponse]  # type: ignore[assignment]
+    """Returns the result of one match, as the receipt of SubmitResult has it.
+
+    Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (RESULT_NOT_FOUND), RESOURCE_EXHAUSTED
+    (RATE_LIMITED).
     """
 
 class RankingServiceServicer(metaclass=_abc_1.ABCMeta):
     """Accepts dual-signed results and keeps the leaderboard.
+
+    Account ids, display names, points and ratings of recorded results are public, as on the leaderboard; contracts,
+    statements, signatures and device keys are kept as evidence and never shown. Reading needs no access token. All
+    methods that read share one limit (RATE_LIMITED): 600 calls a minute and address; where a valid access token is
+    shown, also 300 a minute and account. A token that is not valid counts as none.
+
+    Order and ties: accounts with a rated match stand in the order of their shown rating, highest first, and within an
+    equal rating in the byte order of their account ids, so that there is one order. An account's rank is one more than
+    the number of accounts with a higher rating: equal ratings share a rank, and the ranks after them are left out (1, 2,
+    2, 4). Results stand in the order of their order_number, newest first; no two share one.
+
+    Pages: a page token holds a place in that order, not a number of rows, and may be used in either direction and at any
+    time. It is valid for the method and the filters it was given for; page_size may change. What was recorded in between
+    neither repeats nor hides a result. An account whose rating changed in between is shown where it then stands: it may
+    be seen twice or not at all, the others once.
 
     Any method may fail with UNAVAILABLE (STORE_UNAVAILABLE). What every reason means and what to do about it:
     docs/errors.md.
@@ -116,7 +213,20 @@ class RankingServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_ranking_service_pb2.GetLeaderboardResponse, _abc.Awaitable[_ranking_service_pb2.GetLeaderboardResponse]]:
         """Lists the best rated accounts.
 
-        Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+        Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+
+    @_abc_1.abstractmethod
+    def GetLeaderboardAround(
+        self,
+        request: _ranking_service_pb2.GetLeaderboardAroundRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ranking_service_pb2.GetLeaderboardAroundResponse, _abc.Awaitable[_ranking_service_pb2.GetLeaderboardAroundResponse]]:
+        """Lists the accounts around one account: those right above it, itself, those right below it.
+
+        At the ends there are fewer rows. An account without a rated match has no place, so its row comes alone, with rank
+        0. The page tokens go on with GetLeaderboard. Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID),
+        RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
 
     @_abc_1.abstractmethod
@@ -127,7 +237,44 @@ class RankingServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_ranking_service_pb2.GetRatingResponse, _abc.Awaitable[_ranking_service_pb2.GetRatingResponse]]:
         """Returns one account's rating; an account without a rated match has the initial rating and rank 0.
 
-        Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+        Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+
+    @_abc_1.abstractmethod
+    def GetRatingHistory(
+        self,
+        request: _ranking_service_pb2.GetRatingHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ranking_service_pb2.GetRatingHistoryResponse, _abc.Awaitable[_ranking_service_pb2.GetRatingHistoryResponse]]:
+        """Shows how one account's rating went, as points to draw a line through.
+
+        One point for each rated match of the window; when there are more than max_points, they are thinned evenly by
+        number, and the first and the last one stay. Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID),
+        RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+
+    @_abc_1.abstractmethod
+    def ListMatchResults(
+        self,
+        request: _ranking_service_pb2.ListMatchResultsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ranking_service_pb2.ListMatchResultsResponse, _abc.Awaitable[_ranking_service_pb2.ListMatchResultsResponse]]:
+        """Lists the results of one account, newest first.
+
+        Filters that are not set let everything through. An account that never played has none. Anybody may call it.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+
+    @_abc_1.abstractmethod
+    def GetMatchResult(
+        self,
+        request: _ranking_service_pb2.GetMatchResultRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_ranking_service_pb2.GetMatchResultResponse, _abc.Awaitable[_ranking_service_pb2.GetMatchResultResponse]]:
+        """Returns the result of one match, as the receipt of SubmitResult has it.
+
+        Anybody may call it. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (RESULT_NOT_FOUND), RESOURCE_EXHAUSTED
+        (RATE_LIMITED).
         """
 
 def add_RankingServiceServicer_to_server(servicer: RankingServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
