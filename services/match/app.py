@@ -115,7 +115,7 @@ async def _make_relay(
     revocations = RedisRevocations(
         _client(stack, settings.revocations_redis_url or settings.redis_url), clock, relay.revoke
     )
-    start_task(stack, news.follow(matches.hear, matches.refresh_all))
+    start_task(stack, news.follow(matches.hear, matches.refresh))
     start_task(stack, sweeper.run())
     start_task(stack, sweeper.record())
     start_task(stack, revocations.follow())

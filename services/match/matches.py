@@ -5,7 +5,7 @@ Take the newest state, decide purely, store it if nothing changed meanwhile, bri
 
 import asyncio
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
 
 from services.kit import log
@@ -197,10 +197,11 @@ class Matches:
         if held is not None and (held.stored is None or held.stored.revision != revision):
             self._spawn(self._refresh(held, revision))
 
-    async def refresh_all(self) -> None:
-        """Read every match held here again."""
-        for held in self.all():
-            await self._refresh(held, None)
+    async def refresh(self, match_ids: Collection[str]) -> None:
+        """Read matches again of which a change may not have been heard."""
+        for match_id in match_ids:
+            if (held := self._held.get(match_id)) is not None:
+                await self._refresh(held, None)
 
     async def _refresh(self, held: Held, revision: bytes | None) -> None:
         async with held.lock:
@@ -211,8 +212,8 @@ class Matches:
                 self.show(held)
                 if held.stored is not None:
                     await self._speak_up(held, held.stored.match)
-            except RelayError as error:
-                log.get().warning("match.refresh.failed", reason=error.reason)
+            except Exception as error:  # noqa: BLE001 - one match that cannot be read must not keep the others waiting
+                log.get().warning("match.refresh.failed", error=type(error).__name__)
                 held.stored = None
 
     async def _speak_up(self, held: Held, match: Match) -> Match:

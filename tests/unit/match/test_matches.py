@@ -54,7 +54,7 @@ async def test_news_that_could_not_be_read_is_read_later():
     held.sessions.add(cast("Any", session))
     held.stored, store.is_away = store.stored, True
     store.stored = Stored(secrets.token_bytes(8), CONTRACT, match)
-    await matches.refresh_all()
+    await matches.refresh(["m"])
     await matches.settle()
     assert session.shown is None
     store.is_away = False
