@@ -249,10 +249,9 @@ class Relay:
                 await self._matches.change(held, self._claim(connection, frame))
             case ReceiptRequest():
                 held.stored = await self._store.load(held.match_id)
-                if held.stored is None:
-                    self._matches.show(held)
-                    return
-                session.send(Receipt(self._sign_receipt(connection.contract, held.stored.match, self._now_ms())))
+                self._matches.show(held)  # or its news would be taken for old
+                if held.stored is not None:
+                    session.send(Receipt(self._sign_receipt(connection.contract, held.stored.match, self._now_ms())))
             case _:
                 raise FrameInvalid("A connection joins once.")
 
