@@ -1,4 +1,7 @@
-"""The relay's clock: the store's, so that all processes agree on it whatever their machines' clocks say."""
+"""The relay's clock: the store's, so that all processes agree on it whatever their machines' clocks say.
+
+Between two looks at the store's time it goes by the machine's monotonic clock, which nobody sets.
+"""
 
 from redis.asyncio import Redis
 
@@ -11,7 +14,7 @@ _LONGEST_ANSWER_S = 0.5  # a slower answer says too little about when it was giv
 
 
 class RedisClock:
-    """The machine's clock, corrected. Without it a clock 5 s off stops all deadlines, and a jump can charge a seat.
+    """The store's time. By the machine's, a clock 5 s off would stop all deadlines, and one that is set charge a seat.
 
     Args:
         client: Redis.
@@ -20,11 +23,11 @@ class RedisClock:
 
     def __init__(self, client: Redis, clock: Clock) -> None:
         self._client, self._clock = client, clock
-        self._correction_s = 0.0
+        self._ahead_s = clock.now() - clock.monotonic()  # of the monotonic clock; the machine's idea until `adjust`
 
     def now(self) -> float:
         """Return the store's time as unix seconds, as far as `adjust` knows it."""
-        return self._clock.now() + self._correction_s
+        return self._clock.monotonic() + self._ahead_s
 
     def monotonic(self) -> float:
         """Return seconds since an arbitrary start."""
@@ -39,6 +42,6 @@ class RedisClock:
         started = self._clock.monotonic()
         async with translated():
             seconds, microseconds = await self._client.time()
-        took_s = self._clock.monotonic() - started
-        if took_s <= _LONGEST_ANSWER_S:
-            self._correction_s = seconds + microseconds / 1e6 + took_s / 2 - self._clock.now()
+        ended = self._clock.monotonic()
+        if ended - started <= _LONGEST_ANSWER_S:
+            self._ahead_s = seconds + microseconds / 1e6 - (started + ended) / 2
