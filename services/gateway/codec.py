@@ -139,4 +139,4 @@ def _wrong(path: str, expected: str) -> RequestInvalid:
 
 
 def _shorten(name: str) -> str:
-    return "".join(char for char in name[:64] if char.isprintable())
+    return "".join(char for char in name[:64] if char.isprintable()) or '""'

@@ -42,14 +42,15 @@ def failing(error):
     return answer
 
 
-@pytest.mark.parametrize("content_type", ["application/json", "application/proto"])
-async def test_every_public_method_is_reachable_in_both_codecs(bench, content_type):
-    body = b"{}" if content_type == "application/json" else b""
-    for path in sorted(public_methods()):
-        answer = await bench.post(path, body, Content_Type=content_type)
+@pytest.mark.parametrize(("codec", "message"), [("json", b"{}"), ("proto", b"")])
+async def test_every_public_method_is_reachable_in_both_codecs(bench, codec, message):
+    for path, method in sorted(public_methods().items()):
+        kind = f"application/connect+{codec}" if method.is_streaming else f"application/{codec}"
+        envelope = bytes([0, 0, 0, 0, len(message)]) + message
+        answer = await bench.post(path, envelope if method.is_streaming else message, Content_Type=kind)
         assert answer.status == 200, path
-        assert answer.headers["Content-Type"].startswith(content_type)
-        assert answer.body == body
+        assert answer.headers["Content-Type"].startswith(kind)
+        assert answer.body == (b"\2\0\0\0\2{}" if method.is_streaming else message)
     assert [call.path for call in bench.script.calls] == sorted(public_methods())
 
 
@@ -177,6 +178,7 @@ async def test_an_answer_that_is_no_message_is_told_without_a_trace(bench):
         (b"[]", "body"),
         (b"\xff\xfe\x00", "body"),
         (b'{"nope": 1}', "nope"),
+        (b'{"": 1}', '""'),
         (b'{"rules": {"preset": 1}}', "rules.preset"),
         (b'{"visibility": "HIDDEN"}', "visibility"),
     ],

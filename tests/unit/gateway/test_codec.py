@@ -59,7 +59,7 @@ def test_lists_are_read():
         ('{"requestId":"a","request_id":"b"}', lobby.CreateRoomRequest, "request_id"),
         ('{"pageSize": NaN}', ranking.GetLeaderboardRequest, "body"),
         ('{"pasword": "a"}', lobby.CreateRoomRequest, "pasword"),
-        ('{"": 1}', lobby.CreateRoomRequest, ""),
+        ('{"": 1}', lobby.CreateRoomRequest, '""'),
         ('{"rules": {"prest": 1}}', lobby.CreateRoomRequest, "rules.prest"),
         ('{"rules": []}', lobby.CreateRoomRequest, "rules"),
         ('{"rules": 5}', lobby.CreateRoomRequest, "rules"),
