@@ -53,10 +53,14 @@ class Clock:
         return self.since_ms + self.gone_left_ms
 
     def switched(self, now_ms: int, *, was_present: bool) -> "Clock":
-        """Return the clock after the owing seat left or came back: the other part runs from now."""
+        """Return the clock after the owing seat left or came back: the other part runs from now.
+
+        What is told late, because the store was away, happened at the earliest when this part began.
+        """
         if self.gone_left_ms is None:
             return self
-        elapsed = max(0, now_ms - self.since_ms)
+        now_ms = max(now_ms, self.since_ms)
+        elapsed = now_ms - self.since_ms
         if was_present:
             return Clock(now_ms, max(0, self.turn_left_ms - elapsed), self.gone_left_ms)
         return Clock(now_ms, self.turn_left_ms, max(0, self.gone_left_ms - elapsed))

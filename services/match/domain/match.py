@@ -82,7 +82,7 @@ class Match:
         finished: Which seats said that the match is finished.
         resigned: The seat whose resignation is noted.
         recovery: Set while the store's loss is being repaired.
-        recovery_left_ms: Time that repairs may still take until the next envelope.
+        recovery_left_ms: Time that repairs may still take until one succeeds.
         suspended: The clock that goes on when a repair turns out to be needless.
         ending: Set once the match is closed; nothing changes after that.
     """

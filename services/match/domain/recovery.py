@@ -2,8 +2,8 @@
 
 The relay adopts the larger of two positions only when both seats are connected and the positions differ by at most 2.
 Then the owner of the message before it sends it again, under a new epoch. Otherwise nothing changes, nobody is charged,
-and when the time is over the match closes `disputed`. Repairs share that time until the next envelope, so
-a lie about the position gains nothing.
+and when the time is over the match closes `disputed`. Repairs share that time until one succeeds, so
+lies about the position gain nothing, however many.
 """
 
 from dataclasses import replace

@@ -196,9 +196,12 @@ def expire(match: Match, now_ms: int) -> Match:
 
 
 def revoke(match: Match, seat: int, now_ms: int) -> Match:
-    """Close because a seat's device was revoked."""
+    """Close because a seat's device was revoked; it abandons what was still being played."""
     if match.ending is not None:
         return match
+    if (settled := _settled(match)) is not None:
+        outcome, charged = settled
+        return _end(match, outcome, now_ms, charged)
     if match.counter < 2 and match.recovery is None:
         return _end(match, Outcome.NEVER_STARTED, now_ms)
     return _end(match, Outcome.ABANDONED, now_ms, seat)
@@ -206,12 +209,10 @@ def revoke(match: Match, seat: int, now_ms: int) -> Match:
 
 def _verdict(match: Match) -> tuple[Outcome, int | None]:
     """Return how a match whose time is over ends, and who is charged."""
+    if (settled := _settled(match)) is not None:
+        return settled
     owing, seat = match.owing, None
-    if match.resigned is not None:
-        outcome, seat = Outcome.RESIGNED, match.resigned
-    elif match.closings == 2 or match.is_doubtful:
-        outcome = Outcome.FINISHED
-    elif match.limit_ms < match.deadline_ms:
+    if match.limit_ms < match.deadline_ms:
         outcome = Outcome.EXPIRED
     elif owing is None:  # a repair that did not succeed
         outcome = Outcome.DISPUTED
@@ -220,6 +221,13 @@ def _verdict(match: Match) -> tuple[Outcome, int | None]:
     else:
         outcome, seat = Outcome.STALLED if match.seats[owing].is_connected else Outcome.ABANDONED, owing
     return outcome, seat
+
+
+def _settled(match: Match) -> tuple[Outcome, int | None] | None:
+    """Return how a match ends in which nothing more is to be played, None in any other."""
+    if match.resigned is not None:
+        return Outcome.RESIGNED, match.resigned
+    return (Outcome.FINISHED, None) if match.closings == 2 or match.is_doubtful else None
 
 
 def _check_speaker(match: Match, seat: int, connection: str) -> None:
@@ -266,7 +274,7 @@ def _append(match: Match, seat: int, envelope: Envelope, now_ms: int, limits: Li
     match = replace(
         match, counter=envelope.counter + 1, sealed=envelope.sealed, phase=envelope.phase, before=before,
         rolling=rolling, owed_since_ms=now_ms, clock=clock, closings=closings, closer=closer, is_doubtful=is_doubtful,
-        recovery=None, recovery_left_ms=limits.recovery_ms,
+        recovery=None, recovery_left_ms=limits.recovery_ms if is_unsure else match.recovery_left_ms,
     )  # fmt: skip
     if closings == 2 and match.resigned is not None:
         return _end(match, Outcome.RESIGNED, now_ms, match.resigned)

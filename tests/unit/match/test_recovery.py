@@ -151,6 +151,20 @@ def test_a_withdrawn_lie_gains_no_time():
     assert late.recovery_left_ms == 0
 
 
+def test_a_lie_before_every_move_of_the_opponent_delays_the_match_by_one_repair_in_all():
+    """Seat 0 keeps seat 1 from sending, again and again; the whole match has one minute for that."""
+    match, now = begun(), 0
+    for lie in range(3):
+        assert match.owing == 1
+        match = join(match, 0, position=30, now=now, name=f"lie{lie}")
+        match = join(match, 0, position=match.counter, now=now + 19_000, name=f"back{lie}")
+        now += 19_000
+        match = play(match, 4, 4, now=now)
+    assert match.recovery_left_ms == 3_000
+    match = join(match, 0, position=30, now=now, name="last")
+    assert relay.expire(match, now + 3_000).ending == Ending(Outcome.DISPUTED, now + 3_000)
+
+
 def test_a_lie_about_a_gone_seat_s_turn_gives_it_no_time_either():
     match = relay.depart(begun(), 1, "c1", 0)
     match = join(match, 0, position=30, now=10_000, name="lie")

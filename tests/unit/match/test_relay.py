@@ -223,8 +223,15 @@ def test_the_turn_waits_while_the_owing_seat_is_gone_and_both_are_budgets():
 
 def test_time_never_runs_backwards():
     match = relay.depart(begun(now=1000), 1, "c1", 400)
-    assert match.clock == Clock(400, 63_000, 60_000)
-    assert join(match, 1, position=7, now=300).clock == Clock(300, 63_000, 60_000)
+    assert match.clock == Clock(1000, 63_000, 60_000)
+    assert join(match, 1, position=7, now=300).clock == Clock(1000, 63_000, 60_000)
+
+
+def test_a_departure_that_the_store_could_not_take_does_not_charge_the_outage():
+    """Seat 1 owes and leaves at 5 s; the store is away from 1 s to 71 s, which was credited before it is told."""
+    match = relay.depart(begun().shifted(70_000), 1, "c1", 5_000)
+    assert relay.expire(match, 71_000) is match
+    assert match.deadline_ms == 70_000 + 60_000
 
 
 def test_a_dead_process_makes_presence_unknown_and_charges_nothing_since_it_was_heard():
@@ -424,6 +431,14 @@ def test_a_revoked_device_abandons():
     assert relay.revoke(begun(), 0, 9).ending == Ending(Outcome.ABANDONED, 9, 0)
     assert relay.revoke(play(both(), 0), 0, 9).ending == Ending(Outcome.NEVER_STARTED, 9)
     assert relay.revoke(recovery.blank(0, 0, LIMIT_MS, EPOCH, LIMITS), 0, 9).ending == Ending(Outcome.ABANDONED, 9, 0)
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_signing_out_after_the_play_is_over_abandons_nothing(seat: int):
+    assert relay.revoke(play(begun(), 6, 6), seat, 9).ending == Ending(Outcome.FINISHED, 9)
+    resigned = relay.resign(play(begun(), 6), 1, "c1", 0, LIMITS)
+    assert relay.revoke(resigned, seat, 9).ending == Ending(Outcome.RESIGNED, 9, 1)
+    assert relay.revoke(play(begun(), 6), seat, 9).ending == Ending(Outcome.ABANDONED, 9, seat)
 
 
 # --- what a seat is told ---------------------------------------------------------------------------------------------
