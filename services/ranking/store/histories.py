@@ -45,14 +45,15 @@ _LAST_RATED = """
 """
 _POINTS = """
     SELECT order_number, create_time, mu_before, sigma_before, mu_after, sigma_after
-    FROM result JOIN result_seat USING (order_number)
-    WHERE order_number = ANY ($2::bigint[]) AND account_id = $1 ORDER BY order_number
+    FROM appearance JOIN result_seat USING (account_id, order_number)
+    WHERE result_seat.order_number = ANY ($2::bigint[]) AND account_id = $1 ORDER BY order_number
 """
 _RECEIPTS = """
     SELECT result.order_number, match_id, is_rated, ending, winner, rounds, create_time, seat, account_id, display_name,
         points, mu_before, sigma_before, mu_after, sigma_after
     FROM result JOIN result_seat USING (order_number)
-    WHERE result.order_number = ANY ($1::bigint[]) ORDER BY result.order_number DESC, seat
+    WHERE result.order_number = ANY ($1::bigint[]) AND result_seat.order_number = ANY ($1::bigint[])
+    ORDER BY result.order_number DESC, seat
 """
 _FIND = "SELECT order_number FROM result WHERE match_id = $1"
 _NEWEST = (1 << 63) - 1

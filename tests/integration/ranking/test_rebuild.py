@@ -39,6 +39,7 @@ async def everything(bench):
     return [
         await bench.rows("SELECT * FROM account ORDER BY account_id"),
         await bench.rows("SELECT * FROM result_seat ORDER BY order_number, seat"),
+        await bench.rows("SELECT * FROM appearance ORDER BY order_number, account_id"),
     ]
 
 
@@ -59,9 +60,12 @@ async def test_what_was_tampered_with_is_found_and_mended(bench):
     )
     await connection.execute("UPDATE account SET display_name = 'x' WHERE account_id = $1", players[1].account)
     await connection.execute("UPDATE result_seat SET mu_after = 0 WHERE order_number = 3 AND seat = 1")
+    await connection.execute("UPDATE appearance SET outcome = 0 WHERE order_number = 5 AND outcome = 1")
+    await connection.execute("DELETE FROM appearance WHERE order_number = 7 AND account_id < opponent_id")
     await connection.close()
     seen = await run(bench.database, repair=False)
     assert (seen.seats_wrong, seen.accounts_wrong, seen.is_clean) == (1, 2, False)
+    assert seen.appearances_wrong == 3  # one stands that does not follow, two follow that do not stand
     assert await everything(bench) != before
     assert await run(bench.database, repair=True) == seen
     assert await everything(bench) == before

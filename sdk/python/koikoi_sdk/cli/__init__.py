@@ -14,9 +14,10 @@ INTERRUPTED_EXIT_CODE = 130
 """What shells expect of a program that SIGINT ended: 128 + 2."""
 COMMANDS = {
     "bot": "Play one match by itself: host a room or join one.",
+    "history": "List recorded matches, your own or another player's.",
     "host": "Open a room, wait for an opponent and play.",
     "join": "Take the second seat of a room and play.",
-    "leaderboard": "Show the best rated players.",
+    "leaderboard": "Show the best rated players, or those around you.",
     "login": "Sign this device in.",
     "logout": "Sign this device out.",
     "receipts": "Show what the relay signed about slow and dishonest opponents.",

@@ -27,6 +27,30 @@ class Ranking:
         request = ranking.GetLeaderboardRequest(page_size=page_size, page_token=page_token)
         return await self._client.call(f"{SERVICE}/GetLeaderboard", request, ranking.GetLeaderboardResponse)
 
+    async def get_leaderboard_around(
+        self, account_id: str, *, above: int = 5, below: int = 5
+    ) -> ranking.GetLeaderboardAroundResponse:
+        """Give an account's row with those around it; alone, with rank 0, before its first rated match."""
+        request = ranking.GetLeaderboardAroundRequest(account_id=account_id, above=above, below=below)
+        return await self._client.call(f"{SERVICE}/GetLeaderboardAround", request, ranking.GetLeaderboardAroundResponse)
+
+    async def list_match_results(self, request: ranking.ListMatchResultsRequest) -> ranking.ListMatchResultsResponse:
+        """Give one page of an account's results, newest first; the request holds account, filters and page token."""
+        return await self._client.call(f"{SERVICE}/ListMatchResults", request, ranking.ListMatchResultsResponse)
+
+    async def get_match_result(self, match_id: str) -> ranking.MatchResult:
+        """Give the recorded result of a match.
+
+        Raises:
+            ServerError: None is recorded (RESULT_NOT_FOUND).
+        """
+        request = ranking.GetMatchResultRequest(match_id=match_id)
+        return (await self._client.call(f"{SERVICE}/GetMatchResult", request, ranking.GetMatchResultResponse)).result
+
+    async def get_rating_history(self, request: ranking.GetRatingHistoryRequest) -> ranking.GetRatingHistoryResponse:
+        """Give points of an account's rating over time; the request holds account, window and number of points."""
+        return await self._client.call(f"{SERVICE}/GetRatingHistory", request, ranking.GetRatingHistoryResponse)
+
     async def get_rating(self, account_id: str) -> ranking.LeaderboardEntry:
         """Give one account's row."""
         request = ranking.GetRatingRequest(account_id=account_id)
