@@ -6,6 +6,7 @@ wherever that is possible.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from koikoi_sdk.poker import Deal, DealState, group, proofs
@@ -71,6 +72,11 @@ def cancelling(tokens: bytes) -> bytes:
     return first + second + tokens[64:]
 
 
+def bit_255(point: bytes) -> bytes:
+    """What libsodium 1.0.18 takes for a second encoding of the same point."""
+    return point[:31] + bytes([point[31] | 0x80])
+
+
 NOT_CANONICAL = b"\xed" + b"\xff" * 30 + b"\x7f"
 OTHER_DEALS: dict[str, dict[str, Any]] = {
     "other match": {"mid": "34" * 32},
@@ -95,6 +101,8 @@ def first_shuffle(honest: dict[str, bytes]) -> Iterator[Forgery]:
     yield "S1 with the identity as key", 0, patch(s1, 0, group.IDENTITY), Reason.FORM
     yield "S1 with the identity as card", 0, patch(s1, 32 * 4, group.IDENTITY), Reason.FORM
     yield "S1 with a non-canonical card", 0, patch(s1, 32 * 48, NOT_CANONICAL), Reason.FORM
+    for part in ("key", "card"):
+        yield f"S1 proved for a {part} with bit 255 set", 0, _proved_with_bit_255(part), Reason.FORM
     yield "S1 with s1 + L", 0, plus_order(s1, 32 * (1 + 48 + 96 + 1)), Reason.FORM
     yield "S1 with two cards exchanged", 0, swap(s1, 32, 64), Reason.PROOF
     yield "S1 with one card twice", 0, patch(s1, 32, s1[64:96]), Reason.PROOF
@@ -102,6 +110,15 @@ def first_shuffle(honest: dict[str, bytes]) -> Iterator[Forgery]:
     same = stage(0, D=DEAL["N"]).dealer.shuffle_first(bytes.fromhex(DEAL["h"][1]), FRESH)
     yield "S1 under the receiver's own key", 0, same, Reason.PROOF
     yield "S2 replayed as S1", 0, s2[:S1_SIZE], Reason.PROOF
+
+
+def _proved_with_bit_255(part: str) -> bytes:
+    """S1 with a second encoding of a point, and a proof that hashes just these bytes."""
+    dealer, head = stage(0).dealer, bytes.fromhex(DEAL["h"][1])
+    statement = dealer._layer.shuffle(dealer.points)
+    first, *rest = statement.after
+    changes: dict[str, Any] = {"key": {"key": bit_255(statement.key)}, "card": {"after": (bit_255(first), *rest)}}
+    return dealer._prove_shuffle(replace(statement, **changes[part]), head, FRESH)
 
 
 def _with_the_dealers_key() -> bytes:
@@ -182,6 +199,7 @@ def token_given(honest: dict[str, bytes]) -> Iterator[Forgery]:
     yield "T2 with a foreign point", 4, patch(tok, 0, group.hash_to_point(b"t" * 64)), Reason.PROOF
     yield "T2 with the identity", 4, patch(tok, 0, group.IDENTITY), Reason.FORM
     yield "T2 with a non-canonical point", 4, patch(tok, 0, NOT_CANONICAL), Reason.FORM
+    yield "T2 with a token with bit 255 set", 4, patch(tok, 0, bit_255(tok[:32])), Reason.FORM
     yield "T2 with proof c + L", 4, plus_order(tok, 32), Reason.FORM
     yield "T2 with the proof of another role", 4, tok[:32] + _wrong_role(other, head), Reason.PROOF
 

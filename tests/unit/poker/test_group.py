@@ -11,7 +11,7 @@ import pytest
 from koikoi_sdk.poker import group
 from koikoi_sdk.poker.errors import ProofError, Reason
 
-# RFC 9496 appendix A.1 (multiples of the generator) and A.2 (invalid encodings).
+# RFC 9496 appendix A.1 (multiples of the generator) and A.2 (invalid encodings); the second has bit 255 set.
 MULTIPLES = [
     "0000000000000000000000000000000000000000000000000000000000000000",
     "e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76",
@@ -19,6 +19,7 @@ MULTIPLES = [
 ]
 INVALID = [
     "00ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
+    "e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2df6",
     "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
     "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
     "0100000000000000000000000000000000000000000000000000000000000000",

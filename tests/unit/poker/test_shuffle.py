@@ -129,6 +129,7 @@ def test_a_scalar_plus_the_order_is_refused_as_form(honest: Lie, index: int) -> 
 BAD_POINTS = {
     "identity": group.IDENTITY,
     "not canonical": b"\xed" + b"\xff" * 30 + b"\x7f",
+    "bit 255": group.GENERATOR[:31] + bytes([group.GENERATOR[31] | 0x80]),
     "negative": b"\x01" + bytes(31),
     "off the group": bytes.fromhex("26948d35ca62e643e26a83177332e6b6afeb9d08e4268b650f1f5bbd8d81d371"),
 }

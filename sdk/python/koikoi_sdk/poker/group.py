@@ -92,13 +92,21 @@ def _sized(*values: bytes) -> None:
             raise ValueError(f"a point or scalar has {SIZE} bytes, not {len(value)}")
 
 
+def _unambiguous(*points: bytes) -> None:
+    """Refuse bit 255, which libsodium 1.0.18 ignores: each point would have two encodings."""
+    _sized(*points)
+    for point in points:
+        require(point[-1] < 0x80, Reason.FORM, "not a point of ristretto255")
+
+
 def multiply(scalar: bytes, point: bytes) -> bytes:
     """Give scalar * point.
 
     Raises:
         ProofError: The point is no valid encoding.
     """
-    _sized(scalar, point)
+    _sized(scalar)
+    _unambiguous(point)
     if scalar == ZERO or point == IDENTITY:
         return IDENTITY
     out = _Out()
@@ -121,7 +129,7 @@ def add(left: bytes, right: bytes) -> bytes:
     Raises:
         ProofError: One of them is no valid encoding.
     """
-    _sized(left, right)
+    _unambiguous(left, right)
     out = _Out()
     if _add(out, left, right):
         raise ProofError(Reason.FORM, "not a point of ristretto255")
@@ -134,7 +142,7 @@ def subtract(left: bytes, right: bytes) -> bytes:
     Raises:
         ProofError: One of them is no valid encoding.
     """
-    _sized(left, right)
+    _unambiguous(left, right)
     out = _Out()
     if _subtract(out, left, right):
         raise ProofError(Reason.FORM, "not a point of ristretto255")
@@ -220,7 +228,7 @@ def require_points(points: Sequence[bytes], name: str) -> None:
         ProofError: FORM; the text has the name and the index.
     """
     for index, point in enumerate(points):
-        valid = len(point) == SIZE and point != IDENTITY and _is_valid(point) == 1
+        valid = len(point) == SIZE and point != IDENTITY and point[-1] < 0x80 and _is_valid(point) == 1
         require(valid, Reason.FORM, f"{name}[{index}] is not a canonical point other than the identity")
 
 
