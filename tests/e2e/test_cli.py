@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pty
 import re
@@ -167,6 +168,12 @@ def test_an_evening(stack: Stack, koikoi: Run, tmp_path: Path) -> None:
         assert re.search(r"recorded after \d rounds: Ume", text), text  # a lucky deal may end a round so soon
     board = done(koikoi("ume", "leaderboard", "--rows", "200"))
     assert "Sakura" in board
+    around = done(koikoi("sakura", "leaderboard", "--around"))
+    assert re.search(r"Sakura  \*$", around, re.MULTILINE), around
+    assert re.search(r"(won|lost) .* Sakura  \(\d+ -> \d+", done(koikoi("ume", "history"))), "the match just played"
+    (line,) = done(koikoi("ume", "history", "--rated", "--json")).splitlines()
+    assert json.loads(line)["isRated"] is True
+    assert done(koikoi("ume", "history", "--outcome", "drawn", "--json")) == ""
     assert "no unfinished match" in done(koikoi("ume", "resume"))
 
     assert "signed out" in done(koikoi("ume", "logout"))
