@@ -1,5 +1,6 @@
 """The relay: what a connection may do, over the rules (`domain`) and the held matches (`matches`)."""
 
+import asyncio
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -127,7 +128,7 @@ class Relay:
             async with connection.held.lock:
                 await self._enter(connection, join)
         except BaseException:
-            await self.leave(connection)  # its presence may have been stored
+            await asyncio.shield(self.leave(connection))  # its presence may have been stored
             raise
         if session.is_over:
             await self.leave(connection)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import secrets
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from services.match.store.clock import RedisClock
 from services.match.store.news import RedisNews
 from services.match.store.redis import RedisMatches, bucket_of, channel_of, match_key
 from services.match.store.state import dump_match
-from tests.integration.match.conftest import Place
+from tests.integration.match.conftest import Place, eventually
 from tests.integration.match.raw_client import envelope, hello, sealed, uuid7
 from tests.integration.match.test_bad_days import WrongClock
+from tests.integration.match.wire import Wire
 
 
 async def begin(place: Place, apps: Any, game: Any) -> list[Any]:
@@ -113,48 +115,57 @@ async def test_a_subscription_that_failed_is_made_by_whoever_comes_next(redis_ur
 
 async def test_a_subscription_whose_other_end_is_gone_without_a_word_is_made_again(redis_url: str, tmp_path: Path):
     """As after a failover: no packet comes, not even a reset. The kernel would notice after a quarter of an hour."""
-    target, path = redis_url.removeprefix("unix://").partition("?")[0], tmp_path / "link.sock"
-    links: list[bool] = []
-
-    async def link(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from_redis, to_redis = await asyncio.open_unix_connection(target)
-        mine = len(links)
-        links.append(True)
-
-        async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-            while data := await source.read(4096):
-                if links[mine]:
-                    sink.write(data)
-
-        await asyncio.gather(copy(reader, to_redis), copy(from_redis, writer))
-
-    server = await asyncio.start_unix_server(link, path)
-    client = open_client(f"unix://{path}")
-    news, match_id = RedisNews(client, silence_s=0.3), uuid7()
+    wire, match_id = Wire(redis_url), uuid7()
     heard: asyncio.Queue[str] = asyncio.Queue()
 
-    async def on_gap(match_ids: Any) -> None:
+    async def on_gap(match_ids: Collection[str]) -> None:
         for one in match_ids:
             heard.put_nowait(f"gap {one}")
 
-    reader = asyncio.create_task(news.follow(lambda one, _: heard.put_nowait(one), on_gap))
-    try:
-        await news.watch(match_id)
-        await asyncio.sleep(1)  # quiet, but alive
-        links[:] = [False] * len(links)
-        async with Redis.from_url(redis_url) as redis:
-            await redis.execute_command("SPUBLISH", channel_of(bucket_of(match_id)), match_id.encode() + bytes(8))
-            async with asyncio.timeout(5):
-                assert await heard.get() == f"gap {match_id}"
-            await redis.execute_command("SPUBLISH", channel_of(bucket_of(match_id)), match_id.encode() + bytes(8))
-            async with asyncio.timeout(5):
-                assert await heard.get() == match_id
-    finally:
-        reader.cancel()
-        await asyncio.gather(reader, return_exceptions=True)
-        await news.aclose()
-        await client.aclose()
-        server.close()
+    async with wire.serving(tmp_path / "redis.sock") as url, Redis.from_url(redis_url) as redis:
+        client = open_client(url)
+        news = RedisNews(client, silence_s=0.3)
+        reader = asyncio.create_task(news.follow(lambda one, _: heard.put_nowait(one), on_gap))
+        try:
+            await news.watch(match_id)
+            await asyncio.sleep(1)  # quiet, but alive
+            wire.go_dead()
+            for expected in (f"gap {match_id}", match_id):
+                await redis.execute_command("SPUBLISH", channel_of(bucket_of(match_id)), match_id.encode() + bytes(8))
+                async with asyncio.timeout(5):
+                    assert await heard.get() == expected
+        finally:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+            await news.aclose()
+            await client.aclose()
+
+
+async def test_a_client_that_leaves_while_its_arrival_is_stored_leaves_no_ghost(
+    place: Place, door: str, redis_url: str, tmp_path: Path
+):
+    """A ghost would be charged for a turn it cannot take, and keep its opponent waiting for nobody."""
+    place.door, wire = door, Wire(redis_url)
+    async with wire.serving(tmp_path / "redis.sock") as url, Redis.from_url(redis_url) as redis:
+        app = await place.start(redis_url=url)
+        game = place.game()
+        b = await place.enter(app, game, game.order[1])
+        await b.expect("welcome")
+        wire.withhold_answers_at(b'"joins":1},{"presence":"connected"')  # both are here
+        a = await place.enter(app, game, game.order[0])
+        await wire.wait_until_withheld()
+        await a.hang_up()
+        await asyncio.sleep(1.6)
+        wire.go_on()
+
+        async def is_gone() -> bool:
+            stored = await RedisMatches(redis, SystemClock()).load(game.match_id)
+            assert stored is not None
+            seat = stored.match.seats[game.order[0]]
+            return seat.joins == 1 and not seat.is_connected
+
+        await eventually(is_gone)
+        await place.stack.aclose()
 
 
 async def test_a_machine_s_clock_that_is_set_moves_no_deadline(redis_url: str):
