@@ -46,6 +46,7 @@ _SETTINGS = MappingProxyType(
         "match": ("services.match.settings", "Settings"),
         "ranking": ("services.ranking.settings", "Settings"),
         "gateway": ("services.gateway.settings", "Settings"),
+        "trace": ("services.kit.trace", "Settings"),
         "provider": ("tools.oidc_provider.settings", "ProviderSettings"),
     }
 )

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from aiohttp import web
 
 from services.gateway.backends import Backends
-from services.gateway.connect import ConnectDoor, finish_calls, speak_json
+from services.gateway.connect import ConnectDoor, begin_trace, finish_calls, name_trace, speak_json
 from services.gateway.cors import CrossOrigin
 from services.gateway.documents import ApiDocument
 from services.gateway.methods import Method, public_methods
@@ -70,8 +70,8 @@ def _application(
     door, cross_origin = ConnectDoor(methods, unary, streams, metrics), CrossOrigin(settings.allowed_origins)
     document = ApiDocument()
     probes, key_sets = Probes(health), KeySets(backends, clock, settings.key_set_age_s)
-    application = web.Application(middlewares=[finish_calls, speak_json, cross_origin.preflight])
-    application.on_response_prepare.extend([_hide_server, cross_origin.mark])
+    application = web.Application(middlewares=[begin_trace, finish_calls, speak_json, cross_origin.preflight])
+    application.on_response_prepare.extend([_hide_server, name_trace, cross_origin.mark])
     application.add_routes(
         [
             web.get("/", FrontPage(methods).answer),

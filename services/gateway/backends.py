@@ -14,6 +14,7 @@ from grpc_status import rpc_status
 from services.gateway.answers import own_status
 from services.gateway.errors import BackendFailed, BackendUnavailable, CallTimedOut
 from services.gateway.methods import Method
+from services.kit import trace
 from services.kit.grpc_server import open_channel
 
 RETRY_AFTER_S = 1.0
@@ -74,7 +75,7 @@ class Backends:
             raise CallFailed(_unavailable(method)) from None
         try:
             left_s = max(deadline - time.monotonic(), 0.001)
-            return bytes(await call(content, metadata=tuple(metadata.items()), timeout=left_s))
+            return bytes(await call(content, metadata=_with_trace(metadata), timeout=left_s))
         except grpc.aio.AioRpcError as error:
             raise CallFailed(_status(method, error)) from None
         finally:
@@ -92,7 +93,7 @@ class Backends:
         """
         with self._lines[method.backend].take() as channel:
             open_call: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(method.path)
-            call = open_call(content, metadata=tuple(metadata.items()), timeout=limit_s)
+            call = open_call(content, metadata=_with_trace(metadata), timeout=limit_s)
             try:
                 async for message in call:
                     yield bytes(message)
@@ -123,6 +124,10 @@ class _StreamChannels:
     async def close(self) -> None:
         for channel in self._uses:
             await channel.close()
+
+
+def _with_trace(metadata: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return (*metadata.items(), ("traceparent", trace.current().header()))
 
 
 def _unavailable(method: Method) -> Status:

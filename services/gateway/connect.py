@@ -17,8 +17,12 @@ from services.gateway.incoming import STREAM, STREAM_TYPES
 from services.gateway.methods import Method
 from services.gateway.streaming import StreamDoor
 from services.gateway.unary import UnaryDoor
-from services.kit import log
+from services.kit import log, trace
 from services.kit.metrics import Metrics
+
+_TRACE = web.RequestKey("trace", trace.Trace)
+_OPENING_S = 10.0
+"""Longest time that the opening of a stream is traced for."""
 
 
 class ConnectDoor:
@@ -32,12 +36,16 @@ class ConnectDoor:
         started = time.perf_counter()
         method = self._methods.get(request.path)
         code, status = "CANCELLED", 499
+        if method is not None:  # a path the caller chose is no name of a span, either
+            at_most_s = _OPENING_S if method.is_streaming else None
+            trace.current().open(method.path[1:], at_most_s)
         try:
             response, code = await self._answer(request, method)
             status = response.status
         finally:  # a stream whose caller went away is counted, too
             elapsed_s = time.perf_counter() - started
             name = method.name if method else "unknown"  # a path the caller chose is no label
+            trace.current().close(code)
             self._metrics.rpcs.labels(name, code).inc()
             if method is None or not method.is_streaming:
                 self._metrics.rpc_seconds.labels(name).observe(elapsed_s)
@@ -67,6 +75,20 @@ class ConnectDoor:
 def _unsupported(*content_types: str) -> tuple[web.Response, str]:
     headers = {**HEADERS, "Accept-Post": ", ".join(content_types)}
     return web.Response(status=415, headers=headers), "UNSUPPORTED_TYPE"
+
+
+@web.middleware
+async def begin_trace(request: web.Request, handler: Any) -> web.StreamResponse:
+    """Make the request part of its caller's trace (https://www.w3.org/TR/trace-context), or of a new one."""
+    request[_TRACE] = trace.begin(request.headers.get("Traceparent"))
+    answer: web.StreamResponse = await handler(request)
+    return answer
+
+
+async def name_trace(request: web.Request, response: web.StreamResponse) -> None:
+    """Tell the caller the trace, so that a player can report it."""
+    if _TRACE in request:
+        response.headers["Trace-Id"] = request[_TRACE].id
 
 
 @web.middleware

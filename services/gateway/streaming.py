@@ -52,6 +52,7 @@ from services.gateway.incoming import (
     time_limit_s,
 )
 from services.gateway.methods import Method
+from services.kit import trace
 from services.kit.app import end_task
 from services.kit.limits import address_group
 from services.kit.metrics import Metrics
@@ -201,6 +202,7 @@ class StreamDoor:
                     raise BackendFailed(f"The {method.backend} service answered with something else.") from None
                 async with _within(self._stall_limit_s):
                     await frames.write(content)
+                trace.current().close()
 
 
 class _Frames:

@@ -17,7 +17,7 @@ from typing import Any
 
 import uvloop
 
-from services.kit import log
+from services.kit import log, trace
 from services.kit.health import Health
 from services.kit.settings import SettingsError
 
@@ -85,7 +85,8 @@ def run(name: str, build: Build, commands: Mapping[str, Command] | None = None) 
     _allow_connections()
     try:
         log.configure(name)
-        in_time = uvloop.run(_work(name, build, commands or {}))
+        with trace.exporting(name):
+            in_time = uvloop.run(_work(name, build, commands or {}))
     except SettingsError as error:
         sys.exit(_say(str(error), 2))
     except OSError as error:

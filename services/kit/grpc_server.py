@@ -6,7 +6,7 @@ Default deny: a method needs a valid access token unless it is listed as anonymo
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -18,10 +18,10 @@ from google.protobuf.message import DecodeError
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
-from services.kit import log, postgres, redis
+from services.kit import log, postgres, redis, trace
 from services.kit.errors import Code, RequestMalformed, ServiceError, StoreUnavailable, Unauthenticated
 from services.kit.health import Health, register_grpc_health
-from services.kit.limits import resolve_address
+from services.kit.limits import is_among, resolve_address
 from services.kit.metrics import Metrics
 from services.kit.settings import Network
 from services.kit.tokens import AccessTokenVerifier, Caller
@@ -74,7 +74,8 @@ def client_address() -> str:
 def rich_status(error: ServiceError, domain: str) -> status_pb2.Status:
     """Return the error as google.rpc.Status: ErrorInfo always, BadRequest and RetryInfo where they apply (AIP-193)."""
     status = status_pb2.Status(code=int(error.code), message=error.message)
-    metadata = {**error.metadata, **({"field": error.field} if error.field else {})}
+    found = {"field": error.field or "", "trace_id": trace.current().id}
+    metadata = {**error.metadata, **{name: value for name, value in found.items() if value}}
     info = error_details_pb2.ErrorInfo(reason=error.reason, domain=error.domain or domain, metadata=metadata)
     status.details.add().Pack(info)
     if error.field:
@@ -111,13 +112,17 @@ class _Edge(grpc.aio.ServerInterceptor):
         behavior, read = getattr(handler, kind), handler.request_deserializer
         if read is not None and not handler.request_streaming:
             behavior, read = _reading(behavior, read), None
-        wrapped: Any = (self._stream if handler.response_streaming else self._unary)(method, behavior)
+        if handler.response_streaming:
+            wrapped: Any = self._stream(method, behavior, None if handler.request_streaming else details.method)
+        else:
+            wrapped = self._unary(method, behavior, details.method)
         return getattr(grpc, f"{kind}_rpc_method_handler")(wrapped, read, handler.response_serializer)
 
-    def _unary(self, method: str, behavior: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    def _unary(self, method: str, behavior: Callable[..., Awaitable[Any]], path: str) -> Callable[..., Awaitable[Any]]:
         async def run(request: Any, context: Any) -> Any:
             started = time.perf_counter()
-            with self._guard(method) as outcome:
+            with self._guard(method, context) as outcome:
+                trace.current().open(path[1:])
                 remaining = context.time_remaining()
                 limit_s = self._deadline_s if remaining is None else min(remaining, self._deadline_s)
                 try:
@@ -135,14 +140,19 @@ class _Edge(grpc.aio.ServerInterceptor):
 
         return run
 
-    def _stream(self, method: str, behavior: Callable[..., Any]) -> Callable[..., AsyncIterator[Any]]:
+    def _stream(self, method: str, behavior: Callable[..., Any], path: str | None) -> Callable[..., AsyncIterator[Any]]:
+        """Serve a stream. Its span ends with its first answer; without a path the handler makes its own."""
+
         async def run(request: Any, context: Any) -> AsyncIterator[Any]:
-            with self._guard(method) as outcome:
+            with self._guard(method, context) as outcome:
+                if path is not None:
+                    trace.current().open(path[1:], at_most_s=self._deadline_s)
                 try:
                     await self._identify(method, context)
                     answers = behavior(request, context)
                     if hasattr(answers, "__aiter__"):
                         async for answer in answers:
+                            trace.current().close()
                             yield answer
                     else:
                         await answers
@@ -157,8 +167,9 @@ class _Edge(grpc.aio.ServerInterceptor):
         return run
 
     @contextmanager
-    def _guard(self, method: str) -> Any:
+    def _guard(self, method: str, context: Any) -> Iterator[Callable[..., None]]:
         """Write one log line and count one RPC, also for a call whose client went away."""
+        self._begin(context)
         said = ["CANCELLED", ""]
 
         def outcome(code: str, error: Exception | None = None) -> None:
@@ -170,19 +181,23 @@ class _Edge(grpc.aio.ServerInterceptor):
         finally:
             code, reason = said
             self._metrics.rpcs.labels(method, code).inc()
+            trace.current().close(code, reason)
             log.get().info(
                 f"{self._metrics.service}.rpc",
                 method=method, outcome=code, reason=reason, ms=round((time.perf_counter() - started) * 1000, 1),
             )  # fmt: skip
 
-    async def _identify(self, method: str, context: Any) -> None:
-        metadata = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
-        peer = _peer_address(context.peer())
+    def _begin(self, context: Any) -> None:
+        """Note from where the call comes, and what it is part of."""
+        metadata, peer = _texts(context), _peer_address(context.peer())
         _address.set(resolve_address(peer, metadata.get("x-forwarded-for", ""), self._trusted_proxies))
+        trace.begin(metadata.get("traceparent"), trusts_caller=is_among(peer, self._trusted_proxies))
+
+    async def _identify(self, method: str, context: Any) -> None:
         _caller.set(None)
         if method in self._anonymous:
             return
-        scheme, _, token = metadata.get("authorization", "").partition(" ")
+        scheme, _, token = _texts(context).get("authorization", "").partition(" ")
         if self._verifier is None or scheme.lower() != "bearer" or not token:
             raise Unauthenticated("This call needs the header `authorization: Bearer <access token>`.")
         _caller.set(await self._verifier.verify(token))
@@ -209,6 +224,10 @@ class _Edge(grpc.aio.ServerInterceptor):
 def _reading(behavior: Callable[..., Any], read: Callable[[bytes], Any]) -> Callable[..., Any]:
     """Read the request within the guard: gRPC's own refusal of bytes that are no message has no reason."""
     return lambda request, context: behavior(read(request), context)
+
+
+def _texts(context: Any) -> dict[str, str]:
+    return {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
 
 
 def _peer_address(peer: str) -> str:

@@ -15,7 +15,7 @@ from services.kit.errors import ServiceError
 from services.kit.redis import load_script
 from services.kit.settings import Network
 
-__all__ = ["Limiter", "address_group", "resolve_address"]
+__all__ = ["Limiter", "address_group", "is_among", "resolve_address"]
 
 # KEYS[1] the window   ARGV: now in ms, window in ms, limit, member of this hit ("" only looks)
 # Answers 0 when there is room (and the hit is counted), else the milliseconds until there is.
@@ -106,15 +106,23 @@ def resolve_address(peer: str, forwarded_for: str, trusted_proxies: Sequence[Net
     """
     address = peer
     for hop in reversed([part.strip() for part in forwarded_for.split(",") if part.strip()]):
-        try:
-            trusted = any(_parse(address) in network for network in trusted_proxies)
-            _parse(hop)
-        except ValueError:
-            break
-        if not trusted:
+        if not is_among(address, trusted_proxies) or not _is_address(hop):
             break
         address = hop
     return address
+
+
+def is_among(address: str, networks: Sequence[Network]) -> bool:
+    """Say whether an address is in one of the networks; what is no address is in none."""
+    return _is_address(address) and any(_parse(address) in network for network in networks)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        _parse(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _parse(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

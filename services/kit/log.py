@@ -1,6 +1,7 @@
 """Structured logs: one JSON object per line on stderr, event names like `room.create.refused`.
 
-Never log a token, a key, a payload or a password. Account and device ids may appear; they are random.
+Every line of a call has its `trace_id`. Never log a token, a key, a payload or a password. Account and device ids may
+appear; they are random.
 """
 
 import logging
@@ -12,6 +13,7 @@ from typing import Any, TextIO
 
 import structlog
 
+from services.kit import trace
 from services.kit.settings import SettingsError
 
 __all__ = ["Logger", "configure", "describe", "get"]
@@ -33,6 +35,8 @@ def configure(service: str, environ: Mapping[str, str] = os.environ, stream: Tex
 
     def add_service(_logger: object, _method: str, event: Any) -> Any:
         event["service"] = service
+        if trace_id := trace.current().id:
+            event["trace_id"] = trace_id
         return event
 
     structlog.configure(

@@ -8,10 +8,11 @@ SET search_path = auth`), or asked for at connection start on a direct connectio
 import hashlib
 import re
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import asyncpg
 
+from services.kit import trace
 from services.kit.settings import SettingsError
 
 __all__ = ["OUTAGES", "MigrationError", "Pool", "check_migrations", "migrate", "open_pool"]
@@ -54,6 +55,7 @@ async def open_pool(url: str, *, min_size: int = 1, max_size: int = 4, schema: s
         statement_cache_size=0,
         command_timeout=10,
         timeout=10,
+        connection_class=_TracedConnection if trace.is_exporting() else asyncpg.Connection,
         # A start parameter that PgBouncer refuses by default, so it is sent only where the role does not set it.
         server_settings=None if current == schema else {"search_path": schema},
     )
@@ -108,6 +110,24 @@ async def check_migrations(pool: Pool, schema: str, directory: Path) -> None:
         raise MigrationError(
             f"The schema {schema} lacks {', '.join(missing)}; run `python -m services.{schema} migrate` first."
         )
+
+
+class _TracedConnection(asyncpg.Connection):
+    """Tells the trace of the call in progress what it asked: the first word of each query, nothing else."""
+
+
+def _traced(name: str) -> Any:
+    ask = getattr(asyncpg.Connection, name)
+
+    async def run(self: Any, query: str, *args: Any, **options: Any) -> Any:
+        with trace.current().ask("postgresql", query):
+            return await ask(self, query, *args, **options)
+
+    return run
+
+
+for _name in ("execute", "executemany", "fetch", "fetchrow", "fetchval"):
+    setattr(_TracedConnection, _name, _traced(_name))
 
 
 async def _connect(url: str, schema: str) -> "asyncpg.Connection[asyncpg.Record]":

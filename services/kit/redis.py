@@ -6,9 +6,11 @@ from typing import Any, Protocol
 
 from redis import exceptions
 from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.client import Pipeline
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
+from services.kit import trace
 from services.kit.settings import SettingsError
 
 __all__ = ["Script", "is_outage", "load_script", "open_client"]
@@ -58,7 +60,24 @@ def open_client(url: str, *, max_connections: int = 32) -> Redis:
         )
     except ValueError:  # which quotes the URL, and that may hold a password
         raise SettingsError("The URL of Redis must be like redis://HOST:PORT/0 or unix:///PATH.") from None
-    return Redis.from_pool(pool)
+    return (_TracedRedis if trace.is_exporting() else Redis).from_pool(pool)
+
+
+class _TracedRedis(Redis):
+    """Tells the trace of the call in progress which commands it gave: their names, nothing else."""
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        with trace.current().ask("redis", str(args[0])):
+            return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+
+    def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:
+        return _TracedPipeline(self.connection_pool, self.response_callbacks, transaction, shard_hint)
+
+
+class _TracedPipeline(Pipeline):
+    async def execute(self, raise_on_error: bool = True) -> list[Any]:
+        with trace.current().ask("redis", "MULTI" if self.is_transaction else "PIPELINE"):
+            return await super().execute(raise_on_error)
 
 
 def load_script(client: Redis, text: str) -> Script:

@@ -15,8 +15,8 @@ VAGUE = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
 
 
 def test_kit_stays_small():
-    assert len(KIT) <= 14, [path.name for path in KIT]
-    assert sum(code_lines(path) for path in KIT) <= 1100
+    assert len(KIT) <= 15, [path.name for path in KIT]
+    assert sum(code_lines(path) for path in KIT) <= 1300
 
 
 @pytest.mark.parametrize("path", KIT, ids=lambda path: path.name)

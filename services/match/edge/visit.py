@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 
+from services.kit import trace
 from services.kit.clock import Clock
 from services.match.domain.errors import JoinTimeout
 from services.match.edge.codec import read_frame, write_challenge
@@ -14,6 +15,8 @@ from services.match.service import Relay
 
 __all__ = ["Porter"]
 
+_OPENING = "koikoi.match.v1.MatchService/Relay"
+"""What a join is called in traces; nothing after it is traced."""
 Receive = Callable[[float], Awaitable[bytes | None]]
 
 
@@ -70,7 +73,8 @@ class Porter:
         return join
 
     async def _stay(self, join: Join, challenge: bytes, match_id: str | None, receive: Receive, outlet: Outlet) -> None:
-        connection = await self._relay.join(join, challenge, match_id, outlet)
+        with trace.current().opening(_OPENING):
+            connection = await self._relay.join(join, challenge, match_id, outlet)
         if connection is None:
             return
         budget, pause_s = Budget(self._limits, self._clock), 0.0

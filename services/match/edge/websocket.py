@@ -24,7 +24,7 @@ from picows import (
     ws_create_server,
 )
 
-from services.kit import log
+from services.kit import log, trace
 from services.kit.settings import host_port
 from services.match.domain.errors import FrameInvalid, RelayError, SlowConsumer
 from services.match.edge.codec import FRAME_MAX_BYTES, write_frame
@@ -68,7 +68,8 @@ async def serve_websocket(address: str, porter: Porter, gate: Gate, limits: Door
         offered = request.headers.get("Sec-WebSocket-Protocol", "")
         if SUBPROTOCOL not in (name.strip() for name in offered.split(",")):
             return _refused(400, f"The subprotocol is {SUBPROTOCOL}.".encode())
-        visit = _Visit(path[1].decode(), porter, gate, limits, visits)
+        caller = request.headers.get("Traceparent", "")
+        visit = _Visit(path[1].decode(), caller, porter, gate, limits, visits)
         response = WSUpgradeResponse.create_101_response({"Sec-WebSocket-Protocol": SUBPROTOCOL})
         return WSUpgradeResponseWithListener(response, visit)
 
@@ -109,8 +110,11 @@ def _refused(status: int, body: bytes) -> WSUpgradeResponseWithListener:
 class _Visit(WSListener):
     """One WebSocket: picows' callbacks on one side, the porter's `receive` and the relay's `Outlet` on the other."""
 
-    def __init__(self, match_id: str, porter: Porter, gate: Gate, limits: DoorLimits, visits: set["_Visit"]) -> None:
+    def __init__(
+        self, match_id: str, caller: str, porter: Porter, gate: Gate, limits: DoorLimits, visits: set["_Visit"]
+    ) -> None:
         super().__init__()
+        self._caller = caller  # its traceparent
         self._match_id, self._porter, self._gate, self._limits, self._visits = match_id, porter, gate, limits, visits
         self._transport: WSTransport | None = None
         self._inbox: deque[bytes] = deque()
@@ -203,6 +207,7 @@ class _Visit(WSListener):
             self._transport.send_pong(frame.get_payload_as_bytes())
 
     async def _run(self) -> None:
+        trace.begin(self._caller)
         try:
             await self._porter.lead("websocket", self._match_id, self.receive, self.put, self)
             self._hang_up_quietly()

@@ -59,7 +59,8 @@ async def test_the_largest_message_passes_packed(bench):
 async def test_another_encoding_is_unimplemented_with_what_is_known(bench):
     answer = await bench.post(BOARD, b"{}", Content_Encoding="br")
     assert (answer.status, answer.code) == (501, "unimplemented")
-    assert answer.detail("ErrorInfo")["metadata"] == {"field": "content-encoding", "known": "gzip, identity"}
+    metadata = answer.detail("ErrorInfo")["metadata"]
+    assert (metadata["field"], metadata["known"]) == ("content-encoding", "gzip, identity")
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,8 @@ async def test_a_bad_query_names_its_parameter(bench, query, field):
 async def test_another_compression_is_unimplemented(bench):
     answer = await get(bench, encoding="json", message="{}", compression="br")
     assert (answer.status, answer.code) == (501, "unimplemented")
-    assert answer.detail("ErrorInfo")["metadata"] == {"field": "compression", "known": "gzip, identity"}
+    metadata = answer.detail("ErrorInfo")["metadata"]
+    assert (metadata["field"], metadata["known"]) == ("compression", "gzip, identity")
 
 
 async def test_a_bomb_in_the_query_is_refused(bench):

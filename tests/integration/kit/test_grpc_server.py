@@ -6,6 +6,7 @@ The service under test is made here, from raw bytes, so that kit is tried withou
 import asyncio
 import io
 import json
+import re
 from contextlib import asynccontextmanager
 from ipaddress import ip_network
 
@@ -219,7 +220,9 @@ async def test_a_refusal_carries_everything(issuer: Issuer, logs):
     found = details(error)
     assert found["ErrorInfo"].reason == "FULL"
     assert found["ErrorInfo"].domain == "shop.koikoi"
-    assert dict(found["ErrorInfo"].metadata) == {"limit": "2", "field": "size"}
+    metadata = dict(found["ErrorInfo"].metadata)
+    assert re.fullmatch("[0-9a-f]{32}", metadata.pop("trace_id"))
+    assert metadata == {"limit": "2", "field": "size"}
     assert found["BadRequest"].field_violations[0].field == "size"
     assert found["RetryInfo"].retry_delay.ToTimedelta().total_seconds() == 1.5
 

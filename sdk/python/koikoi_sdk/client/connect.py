@@ -16,6 +16,7 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 
 from koikoi_sdk.client.backoff import Backoff
 from koikoi_sdk.client.errors import ServerError, Unreachable
+from koikoi_sdk.client.trace import HEADER, new_traceparent
 
 Answer = TypeVar("Answer", bound=Message)
 MAX_ANSWER_SIZE = 1 << 20
@@ -28,7 +29,8 @@ class ConnectClient:
     """Calls public methods of the services through the gateway.
 
     A call that cannot reach the gateway, or that the service asks to repeat, is tried again a few times: all public
-    calls are safe to repeat (their request_id makes them idempotent).
+    calls are safe to repeat (their request_id makes them idempotent). `access_token` and `traceparent` give what is
+    sent with each call; an app that records traces puts its own in place of the latter.
 
     Raises (every call):
         ServerError: The service refused, with its typed reason.
@@ -41,6 +43,7 @@ class ConnectClient:
         self._tries = tries
         self._session: aiohttp.ClientSession | None = None
         self.access_token: Callable[[], str] = str
+        self.traceparent: Callable[[], str] = new_traceparent
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=self._timeout_s))
@@ -54,10 +57,10 @@ class ConnectClient:
 
     async def call(self, method: str, request: Message, answer_type: type[Answer]) -> Answer:
         """Call `koikoi.<service>.v1.<Service>/<Method>` and give the answer."""
-        backoff = Backoff()
+        backoff, traceparent = Backoff(), self.traceparent()
         while True:
             try:
-                return await self._call_once(method, request, answer_type)
+                return await self._call_once(method, request, answer_type, traceparent)
             except ServerError as error:
                 is_last = backoff.failures + 1 >= self._tries
                 is_too_long = (error.retry_after_s or 0.0) > LONGEST_WAIT_S
@@ -73,8 +76,9 @@ class ConnectClient:
         except ValueError:
             raise Unreachable(f"{self._url} does not speak this protocol") from None
 
-    async def _call_once(self, method: str, request: Message, answer_type: type[Answer]) -> Answer:
+    async def _call_once(self, method: str, request: Message, answer_type: type[Answer], traceparent: str) -> Answer:
         headers = {
+            HEADER: traceparent,
             "Content-Type": "application/proto",
             "Connect-Protocol-Version": "1",
             "Connect-Timeout-Ms": str(int(self._timeout_s * 1000)),

@@ -15,6 +15,7 @@ from koikoi.match.v1 import match_service_pb2 as match
 from koikoi.match.v1 import match_service_pb2_grpc as stubs
 
 from koikoi_sdk.client.errors import RelayClosed
+from koikoi_sdk.client.trace import HEADER, new_traceparent
 
 if TYPE_CHECKING:
     Call = grpc.aio.StreamStreamCall[match.ClientFrame, match.ServerFrame]
@@ -45,7 +46,7 @@ class GrpcTransport:
             channel = grpc.aio.secure_channel(self._target, grpc.ssl_channel_credentials(), options=OPTIONS)
         else:
             channel = grpc.aio.insecure_channel(self._target, options=OPTIONS)
-        call = stubs.MatchServiceStub(channel).Relay(metadata=((MATCH_ID_KEY, match_id),))
+        call = stubs.MatchServiceStub(channel).Relay(metadata=((MATCH_ID_KEY, match_id), (HEADER, new_traceparent())))
         return GrpcConnection(channel, call)
 
 

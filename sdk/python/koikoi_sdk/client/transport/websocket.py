@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from koikoi.match.v1 import match_service_pb2 as match
 
 from koikoi_sdk.client.errors import RelayClosed
+from koikoi_sdk.client.trace import HEADER, new_traceparent
 
 SUBPROTOCOL = "koikoi.match.v1"
 MAX_FRAME_SIZE = 16 * 1024
@@ -35,6 +36,7 @@ class WebSocketTransport:
             socket = await session.ws_connect(
                 f"{self._url}/m/{match_id}",
                 protocols=(SUBPROTOCOL,),
+                headers={HEADER: new_traceparent()},
                 max_msg_size=MAX_FRAME_SIZE,
                 heartbeat=SILENCE_S,
                 compress=0,
