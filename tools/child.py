@@ -1,13 +1,17 @@
 """Child processes that die with this one and end in good order before it."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["Child", "guarded", "last_lines"]
+__all__ = ["LOG_MAX_BYTES", "Child", "guarded", "last_lines", "turn_over"]
+
+LOG_MAX_BYTES = 10_000_000
 
 _GUARD = Path(__file__).with_name("guard.py")
 
@@ -26,7 +30,7 @@ class Child:
     Args:
         name: For messages.
         program: Absolute path and arguments.
-        log: Gets what the program writes; appended to.
+        log: Gets what the program writes; appended to. It grows until somebody calls `turn_over`.
         environ: The whole environment of the program.
         directory: Its working directory.
         death: What it gets when this process dies.
@@ -47,6 +51,7 @@ class Child:
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
+        turn_over(log)
         with log.open("ab") as output:
             self.process = subprocess.Popen(
                 guarded(program, death, identity),
@@ -83,6 +88,18 @@ class Child:
         if self.is_running:
             self.process.kill()
         self.process.wait()
+
+
+def turn_over(log: Path, most_bytes: int = LOG_MAX_BYTES) -> None:
+    """Begin a log anew when it has grown too long; what it held is kept beside it as `<name>.log.1`, until the next time.
+
+    The program goes on writing to the same file, so what it writes at this very moment may be lost.
+    """
+    if not log.exists() or log.stat().st_size <= most_bytes:
+        return
+    with suppress(OSError):  # a full disk: then the room counts for more than the old lines
+        shutil.copyfile(log, log.with_name(f"{log.name}.1"))
+    os.truncate(log, 0)
 
 
 def last_lines(log: Path, count: int = 5) -> str:

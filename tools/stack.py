@@ -20,7 +20,7 @@ from typing import Self
 import aiohttp
 
 from services.kit.postgres import migrate
-from tools.child import Child, last_lines
+from tools.child import Child, last_lines, turn_over
 from tools.embedded import SERVICES_WITH_SCHEMA, EmbeddedError, Lock, Postgres, Valkey
 from tools.plan import SERVICES, Plan, make_plan
 
@@ -42,6 +42,8 @@ _MACHINE = (
     "VIRTUAL_ENV",
     "COVERAGE_PROCESS_START",
 )
+_TRACES = ("KOIKOI_TRACE_", "OTEL_")
+"""Settings of traces are the same for every process."""
 
 
 class StackError(Exception):
@@ -162,7 +164,7 @@ class Stack:
         return self.logs / f"{name}.log"
 
     def watch(self) -> None:
-        """From now on restart what ends by itself, with back-off, and say so."""
+        """From now on restart what ends by itself, with back-off, and say so; keep logs from growing for ever."""
         self._watcher = asyncio.create_task(self._watch())
 
     async def wait_ready(self, service: str) -> None:
@@ -218,7 +220,7 @@ class Stack:
 
     def _launch(self, name: str) -> None:
         module = "tools.oidc_provider" if name == "provider" else f"services.{name}"
-        environ = {key: self._environ[key] for key in _MACHINE if key in self._environ}
+        environ = {key: value for key, value in self._environ.items() if key in _MACHINE or key.startswith(_TRACES)}
         if name in SERVICES_WITH_SCHEMA:
             prefix = f"KOIKOI_{name.upper()}"
             if name not in self.plan.database_urls:
@@ -256,6 +258,8 @@ class Stack:
             await asyncio.sleep(0.25)
             now = time.monotonic()
             self._restart_stores()
+            for log in self.logs.glob("*.log"):
+                turn_over(log)
             for name in sorted(self._wanted):
                 if self._children[name].is_running:
                     if now > next_try[name] + 60:
