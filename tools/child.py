@@ -91,7 +91,7 @@ class Child:
 
 
 def turn_over(log: Path, most_bytes: int = LOG_MAX_BYTES) -> None:
-    """Begin a log anew when it has grown too long; what it held is kept beside it as `<name>.log.1`, until the next time.
+    """Begin a log anew when it has grown too long; what it held is kept as `<name>.log.1`, until the next time.
 
     The program goes on writing to the same file, so what it writes at this very moment may be lost.
     """
