@@ -29,6 +29,7 @@ from services.match.edge.websocket import serve_websocket
 from services.match.matches import Matches
 from services.match.metrics import RelayMetrics
 from services.match.receipts import write_receipt
+from services.match.recorder import Recorder
 from services.match.service import Relay
 from services.match.settings import Settings
 from services.match.store.clock import RedisClock
@@ -91,7 +92,8 @@ async def _make_relay(
 ) -> Relay:
     news = RedisNews(_client(stack, settings.redis_url))
     stack.push_async_callback(news.aclose)
-    matches = Matches(store, news, settings.limits(), counts, lambda: int(clock.now() * 1000))
+    recorder = Recorder(store, records)
+    matches = Matches(store, news, settings.limits(), counts, lambda: int(clock.now() * 1000), recorder.note)
     channel = await stack.enter_async_context(open_channel(settings.lobby_target))
     lobby_keys = KeySet(settings.issuer_of_contracts, _fetch_keys(channel), clock)
     relay = Relay(
@@ -109,7 +111,7 @@ async def _make_relay(
     )
     sweeper = Sweeper(
         process=process, buckets=BUCKETS, interval_s=settings.sweep_s, store=store, relay=relay, matches=matches,
-        records=records, clock=clock, adjust=clock.adjust, metrics=counts,
+        recorder=recorder, clock=clock, adjust=clock.adjust, metrics=counts,
     )  # fmt: skip
     await sweeper.sweep_all()  # this process is known to live before anybody can connect to it
     revocations = RedisRevocations(
@@ -117,7 +119,7 @@ async def _make_relay(
     )
     start_task(stack, news.follow(matches.hear, matches.refresh))
     start_task(stack, sweeper.run())
-    start_task(stack, sweeper.record())
+    start_task(stack, recorder.run())
     start_task(stack, revocations.follow())
     return relay
 

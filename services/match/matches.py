@@ -46,12 +46,20 @@ class Matches:
         limits: The relay's times.
         metrics: Counts.
         now_ms: The relay's clock.
+        on_closed: Told every match that this process closed.
     """
 
     def __init__(
-        self, store: MatchStore, news: News, limits: Limits, metrics: RelayMetrics, now_ms: Callable[[], int]
+        self,
+        store: MatchStore,
+        news: News,
+        limits: Limits,
+        metrics: RelayMetrics,
+        now_ms: Callable[[], int],
+        on_closed: Callable[[Stored], None],
     ) -> None:
         self._store, self._news, self._limits, self._metrics, self._now_ms = store, news, limits, metrics, now_ms
+        self._on_closed = on_closed
         self._held: dict[str, Held] = {}
         self._unsaid: list[tuple[str, Decide]] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -142,6 +150,7 @@ class Matches:
         held.stored = answer
         if after.ending is not None:
             self._metrics.ended(before.match, after.ending)
+            self._on_closed(answer)
         return True
 
     async def change_anywhere(self, match_id: str, decide: Decide) -> None:

@@ -10,7 +10,8 @@ from services.kit import log
 from services.kit.clock import Clock
 from services.match.matches import Matches
 from services.match.metrics import RelayMetrics
-from services.match.ports import Due, MatchStore, Record, Records
+from services.match.ports import Due, MatchStore
+from services.match.recorder import Recorder
 from services.match.service import Relay
 
 __all__ = ["Sweeper"]
@@ -28,7 +29,7 @@ class Sweeper:
         store: Running matches.
         relay: Closes matches.
         matches: Those held here.
-        records: Ended matches.
+        recorder: Records closed matches.
         clock: Time.
         adjust: Sets that clock by the store's.
         metrics: Counts.
@@ -43,16 +44,14 @@ class Sweeper:
         store: MatchStore,
         relay: Relay,
         matches: Matches,
-        records: Records,
+        recorder: Recorder,
         clock: Clock,
         adjust: Callable[[], Awaitable[None]],
         metrics: RelayMetrics,
     ) -> None:
         self._process, self._buckets, self._interval_s = process, buckets, interval_s
-        self._store, self._relay, self._matches, self._records = store, relay, matches, records
+        self._store, self._relay, self._matches, self._recorder = store, relay, matches, recorder
         self._clock, self._adjust, self._metrics = clock, adjust, metrics
-        self._closed: asyncio.Queue[str] = asyncio.Queue()
-        self._awaited: set[str] = set()  # what is in that queue
 
     async def run(self) -> None:
         """Sweep until cancelled; what fails is tried again by the next sweep."""
@@ -63,13 +62,7 @@ class Sweeper:
                 next_s = started + self._interval_s * (slice_ + 1) / _SLICES
                 await asyncio.sleep(max(0.0, next_s - self._clock.monotonic()))
             await self._attempt(self._matches.settle())
-
-    async def record(self) -> None:
-        """Record closed matches until cancelled; beside the sweeps, which must not wait for Postgres."""
-        while True:
-            match_id = await self._closed.get()
-            self._awaited.discard(match_id)
-            await self._attempt(self._record(match_id))
+            self._recorder.try_again()
 
     async def sweep_all(self) -> None:
         """Sweep every bucket once.
@@ -96,9 +89,7 @@ class Sweeper:
             if match_id not in unsure:
                 await self._attempt(self._relay.expire(match_id))
         for match_id in due.closed:
-            if match_id not in self._awaited:
-                self._awaited.add(match_id)
-                self._closed.put_nowait(match_id)
+            self._recorder.find(match_id)
 
     async def _mourn(self, bucket: int, dead: dict[str, int], doubtful: Sequence[str]) -> set[str]:
         """Doubt the presence that dead processes wrote; returns the matches where that failed."""
@@ -119,13 +110,3 @@ class Sweeper:
             log.get().warning("match.sweep.failed", error=type(error).__name__)
             return False
         return True
-
-    async def _record(self, match_id: str) -> None:
-        stored = await self._store.load(match_id)
-        if stored is None or stored.match.ending is None:
-            await self._store.forget(match_id, 0)  # lost after it was recorded, or never whole: nothing to say
-            return
-        match, ending = stored.match, stored.match.ending
-        await self._records.add(Record(stored.contract, ending, match.counter, match.phase, match.created_ms))
-        await self._store.forget(match_id, stored.contract.expires_s)
-        log.get().info("match.ended", match_id=match_id, outcome=ending.outcome.value)

@@ -111,7 +111,7 @@ class RedisMatches:
                     b"" if before is None else before.revision, revision, match_id, dump_match(match),
                     dump_contract(contract), "1" if is_new else "0", match.sealed if is_new else b"",
                     "" if due_ms is None else due_ms, channel_of(bucket), self._process if has_moved else "",
-                    int(self._clock.now() * 1000),
+                    int(self._clock.now() * 1000), _RECORDING_MS,
                 ],
             )  # fmt: skip
         self._observe_commit(self._clock.monotonic() - started)

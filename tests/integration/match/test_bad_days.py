@@ -87,6 +87,38 @@ async def test_a_redis_that_fell_back_behind_an_end_changes_no_outcome(place: Pl
         assert (row["outcome"], row["dispute_reason"]) == ("disputed", 2)
 
 
+async def test_a_redis_that_forgets_an_end_before_it_is_recorded_charges_nobody_for_it(place: Place):
+    """Both devices were told, and left; in the store the match is open again and somebody seems to be late."""
+    await place.start(**SHORT, sweep_s="1")
+    app = await place.start(**SHORT, sweep_s="1")
+    game = place.game()
+    a, b = await place.pair(app, game)
+    await a.send(**envelope(0, 0, hello()))
+    await b.expect("envelope")
+    await b.send(**envelope(1, 0, hello()))
+    await a.expect("envelope")
+    key, tag = match_key(game.match_id), f"{{b{bucket_of(game.match_id):03d}}}"
+    async with Redis.from_url(place.settings["redis_url"]) as redis:
+        before = await redis.hgetall(key)
+        due: Any = await redis.zscore(f"{tag}:deadlines", game.match_id)
+        await a.send(close={"outcome": pb.OUTCOME_DISPUTED, "dispute_reason": 2})
+        await b.expect("ended")
+        async with redis.pipeline(transaction=True) as fall_back:
+            fall_back.hset(key, mapping=before)
+            fall_back.zadd(f"{tag}:deadlines", {game.match_id: due})
+            fall_back.zrem(f"{tag}:closed", game.match_id)
+            await fall_back.execute()
+        row = await record(place, game)
+        assert (row["outcome"], row["seat"], row["dispute_reason"]) == ("disputed", None, 2)
+
+        async def has_ended_again() -> bool:
+            return not await redis.zcard(f"{tag}:deadlines")
+
+        await eventually(has_ended_again)
+        told = {entry[b"outcome"] for _, entry in await redis.xrange("outcomes")}
+        assert told == {b"disputed"}
+
+
 async def test_half_a_match_in_redis_is_swept_away(place: Place):
     """A deadline without its match must not become a match that can neither be begun nor end."""
     app = await place.start()

@@ -49,7 +49,7 @@ async def test_news_that_could_not_be_read_is_read_later():
     match = relay.create(0, NOW, NOW + 7_200_000, bytes(8), Limits())
     store = Store(Stored(b"revision", CONTRACT, match))
     metrics = RelayMetrics(Metrics("match"))
-    matches = Matches(cast("Any", store), News(), Limits(), metrics, lambda: NOW)
+    matches = Matches(cast("Any", store), News(), Limits(), metrics, lambda: NOW, lambda _: None)
     held, session = await matches.hold("m"), Session()
     held.sessions.add(cast("Any", session))
     held.stored, store.is_away = store.stored, True

@@ -3,7 +3,8 @@
 --       4 its bucket's processes (sorted set)
 -- ARGV: 1 expected revision ('' when the match must not exist), 2 new revision, 3 match id, 4 state, 5 contract,
 --       6 '1' when the last envelope changed, 7 the last envelope, 8 deadline in ms ('' when the match closes),
---       9 the bucket's channel, 10 the process ('' unless presence changed), 11 now in ms
+--       9 the bucket's channel, 10 the process ('' unless presence changed), 11 now in ms,
+--       12 for how long only the process that closes a match records it, in ms
 -- Answers 1, or what is stored instead: {revision, contract, state, sealed, credit}.
 local revision = redis.call('HGET', KEYS[1], 'revision') or ''
 if revision ~= ARGV[1] then
@@ -20,7 +21,7 @@ if ARGV[8] ~= '' then
   redis.call('ZADD', KEYS[2], ARGV[8], ARGV[3])
 else
   redis.call('ZREM', KEYS[2], ARGV[3])
-  redis.call('ZADD', KEYS[3], 0, ARGV[3]) -- scored by when it may be recorded
+  redis.call('ZADD', KEYS[3], ARGV[11] + ARGV[12], ARGV[3]) -- scored by when another process may record it
 end
 redis.call('SPUBLISH', ARGV[9], ARGV[3] .. ARGV[2])
 return 1
