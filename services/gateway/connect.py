@@ -86,8 +86,8 @@ async def begin_trace(request: web.Request, handler: Any) -> web.StreamResponse:
 
 
 async def name_trace(request: web.Request, response: web.StreamResponse) -> None:
-    """Tell the caller the trace, so that a player can report it."""
-    if _TRACE in request:
+    """Tell the caller the trace, so that a player can report it; not on what may be kept for others."""
+    if _TRACE in request and not response.headers.get("Cache-Control", "").startswith("public"):
         response.headers["Trace-Id"] = request[_TRACE].id
 
 

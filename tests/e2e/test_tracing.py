@@ -99,17 +99,20 @@ async def test_creating_a_room_is_one_trace_from_the_client_to_redis(traced):
         assert planted.encode() not in sent
 
 
-async def test_a_match_is_traced_where_it_begins_and_where_it_counts(traced):
+@pytest.mark.parametrize("door", ["websocket_url", "grpc_url"])
+async def test_a_match_is_traced_where_it_begins_and_where_it_counts(traced, door):
     """Handing the result in reaches Postgres in one trace. Of the match there are the joins, nothing per envelope."""
     system, collector = traced
+    before = len(collector.spans)
     rules = lobby.Rules(preset="boardgameland", rounds=3)
     played = await play_one_match(
-        system.plan, system.directory / "m", system.plan.websocket_url, rules=rules, say=lambda _line: None
+        system.plan, system.directory / door, getattr(system.plan, door), rules=rules, say=lambda _line: None
     )
     assert played.outcome == "finished"
 
     def submits() -> list[Span]:
-        return [span for span in collector.spans if span.service == "ranking" and span.name.endswith("/SubmitResult")]
+        fresh = collector.spans[before:]
+        return [span for span in fresh if span.service == "ranking" and span.name.endswith("/SubmitResult")]
 
     await asyncio.to_thread(collector.wait, lambda: len(submits()) >= 2)
     await asyncio.sleep(2.0)  # every service sends what it has several times a second
@@ -118,12 +121,12 @@ async def test_a_match_is_traced_where_it_begins_and_where_it_counts(traced):
         assert (gateway.service, gateway.name) == ("gateway", submit.name)
         queries = [span for span in below(collector, submit) if span.attributes["db.system.name"] == "postgresql"]
         assert {"BEGIN", "SELECT", "COMMIT"} <= {span.name for span in queries}
-    joins = [span for span in collector.spans if span.service == "match" and span.kind == "SERVER"]
-    joins = [span for span in joins if span.name.endswith("/Relay")]
+    relay = [span for span in collector.spans[before:] if span.service == "match"]
+    joins = [span for span in relay if span.name.endswith("/Relay")]
     assert len(joins) == 2
     assert all(len(span.parent_id) == 16 for span in joins), "the client's"
-    stores = [span for span in collector.spans if span.service == "match" and span.kind == "CLIENT"]
-    assert {span.parent_id for span in stores} <= {span.span_id for span in collector.spans if span.service == "match"}
+    stores = [span for span in relay if span.kind == "CLIENT"]
+    assert {span.parent_id for span in stores} <= {span.span_id for span in relay}
     assert 2 <= len(stores) < 30, "a match has some hundred envelopes"
 
 
