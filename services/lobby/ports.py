@@ -3,10 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Protocol
 
 from services.kit.errors import ServiceError
-from services.lobby.domain.rooms import Contract, Player, Room
+from services.lobby.domain.rooms import Contract, Hold, Knock, Player, Room
+
+
+@dataclass(frozen=True, slots=True)
+class Attendance:
+    """What an open stream stands for: its host's presence in a room, or somebody who knocks at it."""
+
+    code: str
+    account_id: str
+    generation: str
+    create_time: int
+    knocker: Player | None = None
+
+
+class Attended(IntEnum):
+    """Says what became of an attendance."""
+
+    CROWDED = -1
+    GONE = 0
+    HERE = 1
+    DEAD = 2
+    """Of the host only: the room was dead already; `revive` it when nothing speaks against that."""
 
 
 class Rooms(Protocol):
@@ -20,8 +43,13 @@ class Rooms(Protocol):
         """Read a room; when the account is the host of this open room, keep it alive."""
         ...
 
-    async def take_seat(self, room: Room, guest: Player, contract: Contract, now: int) -> Room | None:
-        """Take the second seat and fix the contract, if the room is still the same and open. Gives the room after."""
+    async def take_seat(
+        self, room: Room, guest: Player, contract: Contract, now: int, generation: str = ""
+    ) -> Room | None:
+        """Take the second seat and fix the contract, if the room is still the same and open. Gives the room after.
+
+        Where the host approves, only for the guest whose knock has this generation.
+        """
         ...
 
     async def keep_signature(self, room: Room, jws: str) -> str | None:
@@ -30,6 +58,10 @@ class Rooms(Protocol):
 
     async def close(self, code: str, account_id: str, request_id: str, now: int) -> bool:
         """Close an open room of this host; True also for a repetition of the request that closed it."""
+        ...
+
+    async def bar(self, code: str, host_id: str, account_id: str, now: int) -> bool | None:
+        """Keep an account out of a host's open room; None when this is no such room, False when it is full of those."""
         ...
 
     async def take_try(self, code: str, account_id: str, now: int) -> float:
@@ -48,12 +80,16 @@ class Rooms(Protocol):
 class Index(Protocol):
     """Where to find rooms. All of it is derived from the rooms, expires, and is repaired by the sweeper."""
 
-    async def hosted(self, account_id: str) -> str:
-        """Give the code of the room an account opened last, or an empty string."""
+    async def hold(self, account_id: str) -> Hold | None:
+        """Give the room an account entered last."""
         ...
 
-    async def claim_host(self, account_id: str, code: str, expected: str) -> bool:
-        """Point an account to its room if it still points to `expected` (or to `code` already), and renew that."""
+    async def claim_hold(self, account_id: str, hold: Hold, expected: Hold | None) -> bool:
+        """Point an account to a room if it still points to `expected` (or to that room already), and renew that."""
+        ...
+
+    async def release_hold(self, account_id: str, hold: Hold) -> None:
+        """Let an account go if it still points there."""
         ...
 
     async def add_room(self, room: Room) -> None:
@@ -78,6 +114,46 @@ class Index(Protocol):
 
     async def lease_sweep(self, period_s: float) -> bool:
         """Tell whether this process does the sweep of this period."""
+        ...
+
+
+class Presence(Protocol):
+    """Who is there; lives half a minute after the last renewal, whatever crashes."""
+
+    def new_generation(self) -> str:
+        """Name a stream."""
+        ...
+
+    async def attend(self, attendance: Attendance, now: int, mode: str) -> Attended:
+        """Say that a stream is there; `mode` is open, renew or revive."""
+        ...
+
+    async def renew(self, attendances: Sequence[Attendance], now: int) -> list[Attended]:
+        """Say that all these streams are still there; gives what became of each."""
+        ...
+
+    async def end(self, attendance: Attendance) -> None:
+        """Say that a stream is over; one that a newer stream took over from changes nothing."""
+        ...
+
+    async def knocks(self, codes: Sequence[str], now: int) -> list[tuple[Knock, ...]]:
+        """Give those who knock at each room, in the order of their coming."""
+        ...
+
+
+class Blocks(Protocol):
+    """Whom accounts do not want to meet."""
+
+    async def add(self, account_id: str, blocked_id: str, now: int) -> bool:
+        """Block an account; False when there are as many blocks as one may have."""
+        ...
+
+    async def remove(self, account_id: str, blocked_id: str) -> None:
+        """Take a block back."""
+        ...
+
+    async def read(self, account_id: str) -> list[tuple[str, int]]:
+        """Give whom an account blocked and when, newest first."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.kit.clock import Clock
-from services.lobby.domain.rooms import Room
+from services.lobby.domain.rooms import Hold, Room, is_held
 from services.lobby.ports import Index, Rooms
 
 _BATCH = 200
@@ -38,14 +38,16 @@ class Sweeper:
             await self._index.add_match(room)
         if not room.is_open(now):
             return
-        if await self._index.claim_host(room.host.account_id, room.code, expected=""):
+        account_id = room.host.account_id
+        if await self._index.claim_hold(account_id, Hold(room.code), None):
             if room.is_listed(now):
                 await self._index.add_room(room)
             return
-        # The account's entry names another room. If that one lives, this one is left over from a call that died.
-        other = await self._rooms.read([await self._index.hosted(room.host.account_id)])
-        if any(rival.host.account_id == room.host.account_id and rival.is_open(now) for rival in other):
-            await self._rooms.close(room.code, room.host.account_id, room.request_id, now)
+        # The account's entry names another room. If it is in there, this one is left over from a call that died.
+        hold = await self._index.hold(account_id)
+        rivals = await self._rooms.read([hold.code] if hold else [])
+        if any(is_held(rival, account_id, now) for rival in rivals):
+            await self._rooms.close(room.code, account_id, room.request_id, now)
 
     def _now(self) -> int:
         return int(self._clock.now() * 1000)

@@ -7,10 +7,12 @@ from koikoi.options.v1 import options_pb2
 
 PUBLIC = {
     "koikoi.auth.v1.AuthService": {
-        "BeginSignIn", "GetKeySet", "GetProfile", "RefreshSession", "SignIn", "SignOut", "UpdateProfile",
+        "BeginRedirectSignIn", "BeginSignIn", "CompleteRedirectSignIn", "GetKeySet", "GetProfile", "ListDevices",
+        "RefreshSession", "RenameDevice", "RevokeDevice", "SignIn", "SignOut", "UpdateProfile",
     },
     "koikoi.lobby.v1.LobbyService": {
-        "CreateRoom", "GetKeySet", "GetRoom", "JoinRoom", "LeaveRoom", "ListMyMatches", "ListRooms",
+        "AcceptGuest", "BlockAccount", "CreateRoom", "GetKeySet", "GetRoom", "JoinRoom", "KickGuest", "LeaveRoom",
+        "ListBlocks", "ListMyMatches", "ListRooms", "PreviewRules", "UnblockAccount", "WatchRoom", "WatchRooms",
     },
     "koikoi.match.v1.MatchService": {"GetKeySet"},
     "koikoi.ranking.v1.RankingService": {

@@ -86,7 +86,7 @@ class PasswordTries(LobbyError):
 
 
 class AlreadyInRoom(LobbyError):
-    """The caller hosts another open room; the metadata holds its code."""
+    """The caller is in another room; the metadata holds its code, and the match id once both seats are taken."""
 
     code = Code.FAILED_PRECONDITION
     reason = "ALREADY_IN_ROOM"
@@ -118,3 +118,73 @@ class RequestIdReused(LobbyError):
 
     code = Code.INVALID_ARGUMENT
     reason = "REQUEST_ID_REUSED"
+
+
+class ApprovalNeeded(LobbyError):
+    """The room's host lets guests in one by one."""
+
+    code = Code.FAILED_PRECONDITION
+    reason = "APPROVAL_NEEDED"
+
+
+class MembersOnly(LobbyError):
+    """Only host and guest watch a room without approval."""
+
+    code = Code.FAILED_PRECONDITION
+    reason = "MEMBERS_ONLY"
+
+
+class TooManyKnocks(LobbyError):
+    """Too many wait at the door of this room."""
+
+    code = Code.RESOURCE_EXHAUSTED
+    reason = "TOO_MANY_KNOCKS"
+
+
+class GuestNotFound(LobbyError):
+    """The account does not knock any more, or is in another room now."""
+
+    code = Code.NOT_FOUND
+    reason = "GUEST_NOT_FOUND"
+
+
+class TooManyBlocks(LobbyError):
+    """The caller keeps out as many accounts as one may."""
+
+    code = Code.RESOURCE_EXHAUSTED
+    reason = "TOO_MANY_BLOCKS"
+
+
+class TooManyStreams(LobbyError):
+    """The account, or this process, has as many open streams as it may."""
+
+    code = Code.RESOURCE_EXHAUSTED
+    reason = "TOO_MANY_STREAMS"
+
+
+class StreamOver(LobbyError):
+    """The stream was open as long as one may be."""
+
+    code = Code.UNAVAILABLE
+    reason = "STREAM_OVER"
+
+
+class Draining(LobbyError):
+    """This process is going away."""
+
+    code = Code.UNAVAILABLE
+    reason = "DRAINING"
+
+
+class ClientTooOld(LobbyError):
+    """The client is older than the service takes, or does not say its version where a minimum is announced."""
+
+    code = Code.FAILED_PRECONDITION
+    reason = "CLIENT_TOO_OLD"
+
+
+class Maintenance(LobbyError):
+    """Nothing new is begun during the announced maintenance."""
+
+    code = Code.UNAVAILABLE
+    reason = "MAINTENANCE"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import unicodedata
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
@@ -19,10 +20,17 @@ from services.lobby.domain.errors import FieldInvalid, PasswordInvalid
 
 LATE_MS = 10_000
 """So long after the last seat went others hear `full`, for they may have seen the room open. Then the code is dead."""
+HOLD_MS = 120_000
+"""So long after the last seat went its two players are taken for busy: the relay begins no match later than that."""
 MAX_ID_CHARACTERS = 64
 MAX_TEXT_BYTES = 256
 """Of a name or an avatar as JSON text, so that a contract with two of each fits the relay's first frame."""
 MAX_PASSWORD_CHARACTERS = 64
+MAX_KNOCKS = 20
+MAX_BARRED = 300
+MAX_BLOCKS = 200
+"""Of an account; a host can still kick a hundred more out of one room."""
+_ACCOUNT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Visibility(IntEnum):
@@ -61,6 +69,24 @@ class Player:
 
 
 @dataclass(frozen=True, slots=True)
+class Knock:
+    """Somebody at the door of a room that needs approval; `generation` is of the stream that knocks."""
+
+    player: Player
+    generation: str
+    create_time: int
+    alive_until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The room an account is in, or until a time in the middle of entering; `until` is 0 once it is in."""
+
+    code: str
+    until: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Contract:
     """What the last seat fixed: the payload at once, its signature when somebody first asked for it."""
 
@@ -88,6 +114,11 @@ class Room:
     state: RoomState = RoomState.OPEN
     guest: Player | None = None
     contract: Contract | None = None
+    needs_approval: bool = False
+    invite_secret: str = ""
+    barred: frozenset[str] = frozenset()
+    """The accounts that the host blocked or kicked."""
+    is_host_present: bool = True
 
     @property
     def has_password(self) -> bool:
@@ -113,11 +144,21 @@ def standing(room: Room | None, account_id: str, now: int) -> Standing:
         return Standing.STRANGER
     if room.host.account_id == account_id:
         return Standing.HOST
-    if room.contract is None:
-        return Standing.NEWCOMER
     if room.guest is not None and room.guest.account_id == account_id:
         return Standing.GUEST
+    if account_id in room.barred:
+        return Standing.STRANGER
+    if room.contract is None:
+        return Standing.NEWCOMER
     return Standing.LATE if now < room.contract.fill_time + LATE_MS else Standing.STRANGER
+
+
+def is_held(room: Room, account_id: str, now: int) -> bool:
+    """Tell whether an account is in this room: hosts it open, or is about to play the match of it."""
+    if room.contract is None:
+        return room.is_open(now) and room.host.account_id == account_id
+    is_member = standing(room, account_id, now) in (Standing.HOST, Standing.GUEST)
+    return is_member and now < room.contract.fill_time + HOLD_MS
 
 
 def make_player(account_id: str, device_key: bytes, display_name: str, avatar: str) -> Player:
@@ -134,6 +175,17 @@ def make_player(account_id: str, device_key: bytes, display_name: str, avatar: s
         if len(json.dumps(text, ensure_ascii=False).encode()) - 2 > limit:
             raise FieldInvalid(field, f"at most {limit} bytes as JSON text")
     return Player(account_id, device_key, display_name, avatar)
+
+
+def check_account_id(account_id: str) -> str:
+    """Refuse what cannot be an account id.
+
+    Raises:
+        FieldInvalid: It is not 1 to 64 letters, digits, hyphens and underscores.
+    """
+    if not _ACCOUNT_ID.fullmatch(account_id):
+        raise FieldInvalid("account_id", f"1 to {MAX_ID_CHARACTERS} letters, digits, - and _")
+    return account_id
 
 
 def check_request_id(request_id: str) -> str:
@@ -158,9 +210,10 @@ def read_password(typed: str) -> str:
     return unicodedata.normalize("NFC", typed)
 
 
-def request_digest(visibility: Visibility, rules: Rules) -> str:
+def request_digest(visibility: Visibility, rules: Rules, *, needs_approval: bool, with_invite: bool) -> str:
     """Name the content of a request to open a room, to tell a repetition from a reuse of its id.
 
     The password is not part of it: a fast hash beside the slow one would undo the slow one.
     """
-    return hashlib.sha256(f"{visibility:d} {format_rules(rules)}".encode()).hexdigest()
+    text = f"{visibility:d} {needs_approval:d} {with_invite:d} {format_rules(rules)}"
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Where to find rooms: the list, the room an account hosts, the matches it plays.
+"""Where to find rooms: the list, the room an account is in, the matches it plays.
 
 Derived from the rooms and spread over other slots, so written after them and never trusted: readers check each room.
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from services.kit.redis import load_script
-from services.lobby.domain.rooms import Room
+from services.kit.redis import Argument, load_script
+from services.lobby.domain.rooms import Hold, Room
 from services.lobby.store.rooms import GRAVE_MS
 
 LIST_KEY = "lobby:list"
@@ -31,18 +31,26 @@ class RedisIndex:
 
     def __init__(self, client: Redis, room_life_ms: int) -> None:
         self._client = client
-        self._host_life_ms = room_life_ms + GRAVE_MS
-        script = Path(__file__).parent / "lua" / "claim_host.lua"
-        self._claim_host = load_script(client, script.read_text(encoding="utf-8"))
+        self._hold_life_ms = room_life_ms + GRAVE_MS
+        self._claim_hold, self._release_hold = (
+            load_script(client, (Path(__file__).parent / "lua" / f"{name}.lua").read_text(encoding="utf-8"))
+            for name in ("claim_hold", "release_hold")
+        )
 
-    async def hosted(self, account_id: str) -> str:
-        """Give the code of the room an account opened last, or an empty string."""
-        code: Any = await self._client.get(_host_key(account_id))
-        return code.decode() if code else ""
+    async def hold(self, account_id: str) -> Hold | None:
+        """Give the room an account entered last."""
+        text: Any = await self._client.get(_hold_key(account_id))
+        code, _, until = text.decode().partition("|") if text else ("", "", "")
+        return Hold(code, int(until)) if code else None
 
-    async def claim_host(self, account_id: str, code: str, expected: str) -> bool:
-        """Point an account to its room if it still points to `expected` (or to `code` already), and renew that."""
-        return bool(await self._claim_host([_host_key(account_id)], [code, expected, self._host_life_ms]))
+    async def claim_hold(self, account_id: str, hold: Hold, expected: Hold | None) -> bool:
+        """Point an account to a room if it still points to `expected` (or to that room already), and renew that."""
+        arguments: list[Argument] = [_hold_text(hold), _hold_text(expected), self._hold_life_ms]
+        return bool(await self._claim_hold([_hold_key(account_id)], arguments))
+
+    async def release_hold(self, account_id: str, hold: Hold) -> None:
+        """Let an account go if it still points there."""
+        await self._release_hold([_hold_key(account_id)], [_hold_text(hold)])
 
     async def add_room(self, room: Room) -> None:
         """Put a room into the list."""
@@ -83,8 +91,12 @@ class RedisIndex:
         return bool(await self._client.set("lobby:sweep", b"1", nx=True, px=int(period_s * 1000)))
 
 
-def _host_key(account_id: str) -> str:
-    return f"lobby:host:{{{account_id}}}"
+def _hold_key(account_id: str) -> str:
+    return f"lobby:hold:{{{account_id}}}"
+
+
+def _hold_text(hold: Hold | None) -> str:
+    return f"{hold.code}|{hold.until}" if hold else ""
 
 
 def _matches_key(account_id: str) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from koikoi_sdk.rules import format_rules, parse_rules
 
-from services.lobby.domain.rooms import Contract, Player, Room, RoomState, Visibility
+from services.lobby.domain.rooms import Contract, Knock, Player, Room, RoomState, Visibility
 
 
 def room_fields(room: Room) -> dict[str, str]:
-    """Write a new room. The scripts compare `host_account`, `host_key`, `state` and `alive_until`."""
+    """Write a new room. The scripts read some of these fields, and write `stream`, the generation of its host's."""
     return {
         "room_id": room.room_id,
         "code": room.code,
@@ -27,6 +27,10 @@ def room_fields(room: Room) -> dict[str, str]:
         "request": room.request_id,
         "digest": room.digest,
         "state": room.state.value,
+        "approval": "1" if room.needs_approval else "0",
+        "invite": room.invite_secret,
+        "barred": f" {' '.join(sorted(room.barred))} " if room.barred else "",
+        "away": "0" if room.is_host_present else "1",
     }
 
 
@@ -70,7 +74,22 @@ def read_room(record: Mapping[bytes, bytes]) -> Room | None:
         state=RoomState(text["state"]),
         guest=_read_player(text["guest"]) if "guest" in text else None,
         contract=_read_contract(text) if "contract" in text else None,
+        needs_approval=text.get("approval") == "1",
+        invite_secret=text.get("invite", ""),
+        barred=frozenset(text.get("barred", "").split()),
+        is_host_present=text.get("away") != "1",
     )
+
+
+def knock_text(player: Player, create_time: int) -> str:
+    """Write the part of a knock that stays; the scripts put the time and the generation of the stream before it."""
+    return f"{create_time} {_player_text(player)}"
+
+
+def read_knock(text: bytes) -> Knock:
+    """Read a knock."""
+    until, generation, create_time, player = text.decode().split(" ", 3)
+    return Knock(_read_player(player), generation, int(create_time), int(until))
 
 
 def _read_contract(text: Mapping[str, str]) -> Contract:

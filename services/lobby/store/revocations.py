@@ -7,6 +7,7 @@ session by at most that time and stops nobody from playing.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from redis.asyncio import Redis
@@ -36,17 +37,18 @@ class Revocations:
         """Tell whether the device was signed out while its access tokens might still be valid."""
         return device_id in self._revoked
 
-    async def follow(self) -> None:
-        """Read until cancelled; an outage is waited out."""
+    async def follow(self, on_revoked: Callable[[], None]) -> None:
+        """Read until cancelled, and tell after news; an outage is waited out."""
         while True:
             try:
-                await self.read_on(_BLOCK_MS)
+                if await self.read_on(_BLOCK_MS):
+                    on_revoked()
             except RedisError as error:
                 log.get().warning("lobby.revocations.unread", error=type(error).__name__)
                 await asyncio.sleep(_PAUSE_S)
 
-    async def read_on(self, block_ms: int | None = None) -> None:
-        """Read what is new since the last call, waiting up to `block_ms` for something."""
+    async def read_on(self, block_ms: int | None = None) -> bool:
+        """Read what is new since the last call, waiting up to `block_ms` for something; tells whether there was any."""
         answer: Any = await self._client.xread({STREAM: self._position}, count=_BATCH, block=block_ms)
         now = self._clock.now()
         for _, entries in answer:
@@ -58,3 +60,4 @@ class Revocations:
             if since + KEEP_S > now:
                 break  # the rest is younger
             del self._revoked[device_id]
+        return bool(answer)

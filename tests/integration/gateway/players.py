@@ -5,6 +5,8 @@ import hashlib
 import json
 import secrets
 import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
@@ -14,6 +16,7 @@ from koikoi_sdk.client.openid import fetch_id_token
 from nacl.signing import SigningKey
 
 from services.kit.signatures import tagged
+from tests.harness.browser import open_browser, query_of
 from tests.unit.ranking.cases import SIX_ROUNDS, encode, play
 from tools.openapi import EXAMPLES
 from tools.plan import PROVIDER_CLIENT_ID, Plan
@@ -67,6 +70,12 @@ class Player:
 
     async def open(self, method: str, request: dict[str, Any]) -> Any:
         """Give the first message of a stream, and leave it."""
+        async with self.opened(method, request) as message:
+            return message
+
+    @asynccontextmanager
+    async def opened(self, method: str, request: dict[str, Any]) -> AsyncIterator[Any]:
+        """Hold a stream open after its first message."""
         content = json.dumps(request).encode()
         headers = self.headers | {"Content-Type": "application/connect+json"}
         body = struct.pack(">BI", 0, len(content)) + content
@@ -74,7 +83,7 @@ class Player:
             flags, size = struct.unpack(">BI", await response.content.readexactly(5))
             message = json.loads(await response.content.readexactly(size))
             assert flags == 0, (method, message)
-            return message
+            yield message
 
     def url(self, method: str) -> str:
         return f"{self.plan.gateway_url}/{method}"
@@ -103,6 +112,24 @@ class Player:
         )
         self.token = answer["session"]["accessToken"]
         return {**answer, "issuer": begun["issuer"]}
+
+    async def sign_in_by_redirect(self) -> None:
+        """Sign in as a client without the provider's library does, a browser going the way of its user."""
+        public, verifier = bytes(self.key.verify_key), READ[f"{AUTH}/CompleteRedirectSignIn"]["request"]["codeVerifier"]
+        begun = await self.follow(f"{AUTH}/BeginRedirectSignIn", deviceKey=base64_of(public))
+        async with open_browser() as browser:
+            back = query_of(await browser.sign_in(begun["authorizeUrl"], f"{self.name}@example.test"))
+        assert back["state"] == READ[f"{AUTH}/BeginRedirectSignIn"]["request"]["clientState"]
+        assert back["iss"] == begun["issuer"]
+        challenge, digest = base64.b64decode(begun["challenge"]), hashlib.sha256(back["code"].encode()).digest()
+        answer = await self.follow(
+            f"{AUTH}/CompleteRedirectSignIn",
+            code=back["code"],
+            codeVerifier=verifier,
+            deviceSignature=self.sign("auth", b"sign-in", begun["issuer"].encode(), b"", public, challenge, digest),
+            requestId=secrets.token_hex(8),
+        )
+        self.token = answer["session"]["accessToken"]
 
     async def refresh(self, signed_in: dict[str, Any]) -> None:
         token, account = signed_in["session"]["refreshToken"], signed_in["profile"]["accountId"]

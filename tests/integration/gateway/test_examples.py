@@ -26,8 +26,12 @@ async def test_the_examples_are_true(running):
         first = await tsuru.sign_in()
         await kame.sign_in()
         await account(tsuru, first)
+        await anybody.follow(f"{LOBBY}/PreviewRules")
         contract = await room(tsuru, kame)
         await result(anybody, contract, tsuru, kame, first["profile"]["accountId"])
+        matsu = Player("matsu", running.plan, http, sent, document)
+        await matsu.sign_in_by_redirect()
+        await devices(matsu)
         await tsuru.follow(f"{AUTH}/SignOut", requestId=secrets.token_hex(8))
     assert sent == set(READ), "the story of this test leaves examples out"
 
@@ -38,17 +42,39 @@ async def account(player, signed_in):
     await player.follow(f"{AUTH}/UpdateProfile", requestId=secrets.token_hex(8))
 
 
+async def devices(player):
+    device = (await player.follow(f"{AUTH}/ListDevices"))["devices"][0]
+    assert device["isCurrent"]
+    await player.follow(f"{AUTH}/RenameDevice", deviceId=device["deviceId"], requestId=secrets.token_hex(8))
+    await player.follow(f"{AUTH}/RevokeDevice", deviceId=device["deviceId"], requestId=secrets.token_hex(8))
+
+
 async def room(host, guest):
     opened = await host.follow(f"{LOBBY}/CreateRoom", requestId=secrets.token_hex(8))
     code = opened["room"]["code"]
     await guest.follow(f"{LOBBY}/ListRooms")
+    await guest.follow(f"{LOBBY}/WatchRooms")
     await guest.follow(f"{LOBBY}/GetRoom", code=code)
     joined = await guest.follow(f"{LOBBY}/JoinRoom", code=code, requestId=secrets.token_hex(8))
     await host.follow(f"{LOBBY}/ListMyMatches")
-    again = READ[f"{LOBBY}/CreateRoom"]["request"] | {"requestId": "again"}
+    again = READ[f"{LOBBY}/CreateRoom"]["request"] | {"requestId": "again", "leaveOther": True}
     other = (await host.post(f"{LOBBY}/CreateRoom", again))["room"]
+    await host.follow(f"{LOBBY}/KickGuest", code=other["code"], accountId="somebody", requestId="kick")
+    await host.follow(f"{LOBBY}/WatchRoom", code=other["code"])
     await host.follow(f"{LOBBY}/LeaveRoom", code=other["code"], requestId=secrets.token_hex(8))
+    await let_in(host, guest, joined["room"]["guest"]["accountId"])
     return joined["contract"]
+
+
+async def let_in(host, guest, guest_id):
+    """Knock, be accepted; be blocked for the next time."""
+    wanted = READ[f"{LOBBY}/CreateRoom"]["request"] | {"requestId": "door", "needsApproval": True, "leaveOther": True}
+    code = (await host.post(f"{LOBBY}/CreateRoom", wanted))["room"]["code"]
+    async with guest.opened(f"{LOBBY}/WatchRoom", {"code": code, "leaveOther": True}):
+        await host.follow(f"{LOBBY}/AcceptGuest", code=code, accountId=guest_id, requestId=secrets.token_hex(8))
+    await host.follow(f"{LOBBY}/BlockAccount", accountId=guest_id, requestId=secrets.token_hex(8))
+    await host.follow(f"{LOBBY}/ListBlocks")
+    await host.follow(f"{LOBBY}/UnblockAccount", accountId=guest_id, requestId=secrets.token_hex(8))
 
 
 async def result(anybody, contract, host, guest, account_id):

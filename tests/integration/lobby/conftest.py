@@ -16,15 +16,22 @@ from koikoi.auth.v1 import auth_service_pb2_grpc as auth_grpc
 from koikoi.lobby.v1 import lobby_service_pb2_grpc as pb_grpc
 from redis.asyncio import Redis
 
+from services.kit import postgres
 from services.kit.limits import Limiter
 from services.kit.redis import open_client
 from services.kit.tokens import SigningKeys
 from services.lobby.app import build
 from services.lobby.domain.choices import Choice
 from services.lobby.domain.rooms import Player, Visibility
+from services.lobby.doorkeeper import Doorkeeper
+from services.lobby.holds import Holds
+from services.lobby.hosting import Hosting
 from services.lobby.passwords import ArgonPasswords
+from services.lobby.seating import Seating
 from services.lobby.service import ROOM_LIFE_MS, Lobby, Wish
+from services.lobby.store.blocks import PostgresBlocks
 from services.lobby.store.index import RedisIndex
+from services.lobby.store.presence import RedisPresence
 from services.lobby.store.rooms import RedisRooms
 from services.lobby.sweeper import Sweeper
 from tests.harness import FakeClock, Issuer, make_caller
@@ -46,9 +53,16 @@ def wish(
     rounds: int = 0,
     request_id: str | None = None,
     is_public: bool = True,
+    **others: bool,
 ) -> Wish:
     visibility = Visibility.PUBLIC if is_public else Visibility.UNLISTED
-    return Wish(visibility, password, Choice(preset, rounds), request_id or f"request-{next(_numbers)}")
+    return Wish(visibility, password, Choice(preset, rounds), request_id or f"request-{next(_numbers)}", **others)
+
+
+def somewhere() -> str:
+    """An address that nobody else has."""
+    number = next(_numbers)
+    return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
 
 
 @dataclass
@@ -58,39 +72,67 @@ class Bench:
     client: Redis
     clock: FakeClock
     passwords: ArgonPasswords
+    blocks: PostgresBlocks
     directory: Path
     events: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.rooms = RedisRooms(self.client, ROOM_LIFE_MS)
         self.index = RedisIndex(self.client, ROOM_LIFE_MS)
+        self.presence = RedisPresence(self.client, ROOM_LIFE_MS)
+        self.limits = Limiter(self.client, self.clock, "lobby:limit:")
         self.keys = self.signing_keys("keys")
         self.sweeper = Sweeper(self.rooms, self.index, self.clock)
         self.lobby = self.process()
+        self.hosting = self.hosting_process()
 
     def signing_keys(self, name: str) -> SigningKeys:
         return SigningKeys(self.directory / name, self.clock, create=True)
 
+    def now(self) -> int:
+        return int(self.clock.now() * 1000)
+
     def process(self, **changes: object) -> Lobby:
-        """Another process of the same lobby."""
-        parts: dict[str, object] = {
-            "issuer": ISSUER,
+        """Another process of the same lobby, with some parts of its own."""
+        parts = self.parts(**changes)
+        names = ("rooms", "index", "blocks", "passwords", "doorkeeper", "holds", "seating", "clock", "count", "choose")
+        return Lobby(**{name: parts[name] for name in names if name in parts})  # type: ignore[arg-type]
+
+    def hosting_process(self, **changes: object) -> Hosting:
+        parts = self.parts(**changes)
+        names = ("rooms", "presence", "blocks", "limits", "holds", "seating", "clock", "count")
+        return Hosting(**{name: parts[name] for name in names})  # type: ignore[arg-type]
+
+    def parts(self, **changes: object) -> dict[str, object]:
+        one: dict[str, object] = {
             "rooms": self.rooms,
             "index": self.index,
+            "presence": self.presence,
+            "blocks": self.blocks,
             "passwords": self.passwords,
-            "limits": Limiter(self.client, self.clock, "lobby:limit:"),
+            "limits": self.limits,
             "signer": self.keys,
             "clock": self.clock,
             "count": lambda event: self.events.update([event]),
+            **changes,
         }
-        return Lobby(**{**parts, **changes})  # type: ignore[arg-type]
+        rooms, index = one["rooms"], one["index"]
+        one["holds"] = Holds(rooms, index, self.clock)  # type: ignore[arg-type]
+        one["doorkeeper"] = Doorkeeper(rooms, one["passwords"], one["limits"], self.clock)  # type: ignore[arg-type]
+        shared = {name: one[name] for name in ("rooms", "index", "holds", "signer", "clock", "count")}
+        one["seating"] = Seating(issuer=ISSUER, **shared)  # type: ignore[arg-type]
+        return one
 
 
 @pytest.fixture
-async def bench(redis_url: str, fake_clock: FakeClock, tmp_path: Path) -> AsyncIterator[Bench]:
+async def bench(
+    redis_url: str, database_url: Callable[..., str], fake_clock: FakeClock, tmp_path: Path
+) -> AsyncIterator[Bench]:
     client, passwords = open_client(redis_url, max_connections=200), ArgonPasswords()
-    yield Bench(client, fake_clock, passwords, tmp_path)
+    pool = await postgres.open_pool(database_url("lobby"), schema="lobby")
+    yield Bench(client, fake_clock, passwords, PostgresBlocks(pool), tmp_path)
     passwords.close()
+    await pool.close()
     await client.aclose()
 
 
@@ -128,13 +170,21 @@ async def auth_target(issuer: Issuer) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-def start_lobby(redis_url: str, issuer: Issuer, auth_target: str, fake_clock: FakeClock, tmp_path: Path):
+def start_lobby(
+    redis_url: str,
+    database_url: Callable[..., str],
+    issuer: Issuer,
+    auth_target: str,
+    fake_clock: FakeClock,
+    tmp_path: Path,
+):
     """`async with start_lobby() as process`: a whole lobby process on free ports; settings as for the launcher."""
 
     @asynccontextmanager
     async def start(**settings: str) -> AsyncIterator[Process]:
         values = {
             "redis_url": redis_url,
+            "database_url": database_url("lobby"),
             "key_directory": str(tmp_path / "lobby-keys"),
             "auth_target": auth_target,
             "grpc_address": "127.0.0.1:0",

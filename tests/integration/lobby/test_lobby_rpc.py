@@ -283,7 +283,7 @@ async def test_no_secret_in_logs_or_errors(start_lobby, capfd, issuer, redis_url
         assert needle not in said
 
 
-def test_the_command_line_says_what_is_wrong_in_one_sentence(tmp_path):
+def test_the_command_line_says_what_is_wrong_in_one_sentence(tmp_path, database_url):
     def lobby(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "services.lobby", *arguments]
         paths = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
@@ -291,14 +291,24 @@ def test_the_command_line_says_what_is_wrong_in_one_sentence(tmp_path):
             command, env={**paths, **environ}, capture_output=True, text=True, timeout=60, check=False
         )
 
-    assert lobby("migrate").returncode == 0
     missing = lobby()
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
     assert "KOIKOI_LOBBY_REDIS_URL" in missing.stderr
-    unknown = lobby(KOIKOI_LOBBY_REDIS_URL="redis://x", KOIKOI_LOBBY_KEY_DIRECTORY="x", KOIKOI_LOBBY_COLOUR="red")
+    stores = {
+        "KOIKOI_LOBBY_REDIS_URL": "redis://127.0.0.1:1",
+        "KOIKOI_LOBBY_DATABASE_URL": database_url("lobby"),
+        "KOIKOI_LOBBY_KEY_DIRECTORY": "x",
+    }
+    assert lobby("migrate", **stores, KOIKOI_LOBBY_DATABASE_URL_FILE="x").returncode == 2
+    assert lobby("migrate", **stores).returncode == 0
+    unknown = lobby(**stores, KOIKOI_LOBBY_COLOUR="red")
     assert (unknown.returncode, "KOIKOI_LOBBY_COLOUR" in unknown.stderr) == (2, True)
+    for name, value in (("MIN_CLIENT_VERSION", "newest"), ("NOTICE_JA", "保" * 501), ("PING_EVERY_S", "21")):
+        unsaid = lobby(**stores, **{f"KOIKOI_LOBBY_{name}": value})
+        assert (unsaid.returncode, unsaid.stderr.count("\n"), f"KOIKOI_LOBBY_{name}" in unsaid.stderr) == (2, 1, True)
     keyless = lobby(
         KOIKOI_LOBBY_REDIS_URL="redis://127.0.0.1:1",
+        KOIKOI_LOBBY_DATABASE_URL=stores["KOIKOI_LOBBY_DATABASE_URL"],
         KOIKOI_LOBBY_KEY_DIRECTORY=str(tmp_path),
         KOIKOI_ENVIRONMENT="production",
     )

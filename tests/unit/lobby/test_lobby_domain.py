@@ -229,11 +229,15 @@ def test_a_password_is_the_same_composed_or_not_and_bounded():
     assert "sss" not in caught.value.message
 
 
-def test_the_digest_of_a_request_tells_visibility_and_rules_apart():
+def test_the_digest_of_a_request_tells_everything_but_the_password_apart():
     digests = {
-        request_digest(visibility, make_rules("house", {}, rounds)) for visibility in Visibility for rounds in (6, 12)
+        request_digest(visibility, make_rules("house", {}, rounds), needs_approval=approval, with_invite=invite)
+        for visibility in Visibility
+        for rounds in (6, 12)
+        for approval in (True, False)
+        for invite in (True, False)
     }
-    assert len(digests) == 4
+    assert len(digests) == 16
 
 
 def test_a_contract_has_exactly_the_members_of_the_specification():
@@ -289,5 +293,5 @@ def test_a_match_id_is_a_version_7_uuid_of_its_time():
 
 def test_every_error_has_a_reason_a_code_and_this_services_name():
     classes = errors.LobbyError.__subclasses__()
-    assert len({cls.reason for cls in classes}) == len(classes) == 14
+    assert len({cls.reason for cls in classes}) == len(classes) == 24
     assert all(cls.domain == "lobby.koikoi" and cls.code is not Code.UNKNOWN for cls in classes)

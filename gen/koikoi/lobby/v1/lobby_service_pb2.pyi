@@ -49,7 +49,9 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_PASSWORD_TRIES: _Reason.ValueType  # 9
     """Too many wrong passwords for this room; wait for the retry delay."""
     REASON_ALREADY_IN_ROOM: _Reason.ValueType  # 10
-    """The caller already hosts another open room; leave it first. Metadata holds its code."""
+    """The caller is in another room; leave it first (LeaveRoom), or repeat the call with leave_other. Metadata holds its
+    code, and the match_id once both of its seats are taken: then play that match, unless it is over.
+    """
     REASON_RATE_LIMITED: _Reason.ValueType  # 11
     """Too many calls; wait for the retry delay."""
     REASON_BUSY: _Reason.ValueType  # 12
@@ -64,6 +66,26 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """The keys that verify access tokens cannot be read now; try again later."""
     REASON_STORE_UNAVAILABLE: _Reason.ValueType  # 16
     """The service cannot reach its store now; nothing is known to have changed: repeat the call after the retry delay."""
+    REASON_APPROVAL_NEEDED: _Reason.ValueType  # 17
+    """The room needs its host's approval; knock by watching it (WatchRoom)."""
+    REASON_MEMBERS_ONLY: _Reason.ValueType  # 18
+    """Only host and guest watch a room without approval; join it instead."""
+    REASON_TOO_MANY_KNOCKS: _Reason.ValueType  # 19
+    """Too many wait at the door of this room; choose another, or come back later."""
+    REASON_GUEST_NOT_FOUND: _Reason.ValueType  # 20
+    """This account does not knock any more, or is in another room now; accept somebody else."""
+    REASON_TOO_MANY_BLOCKS: _Reason.ValueType  # 21
+    """The caller keeps out as many accounts as one may; metadata holds the limit. Unblock one first."""
+    REASON_TOO_MANY_STREAMS: _Reason.ValueType  # 22
+    """The account, or this process, has as many open streams as it may; close one, or come back after the retry delay."""
+    REASON_STREAM_OVER: _Reason.ValueType  # 23
+    """The stream was open as long as one may be; open it again after the retry delay."""
+    REASON_DRAINING: _Reason.ValueType  # 24
+    """This process is going away; open the stream again after the retry delay."""
+    REASON_CLIENT_TOO_OLD: _Reason.ValueType  # 25
+    """This client is older than the service takes; update it. Metadata holds min_client_version."""
+    REASON_MAINTENANCE: _Reason.ValueType  # 26
+    """No new rooms or matches during the announced maintenance; come back after the retry delay. Running matches go on."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Says why a call to lobby failed; travels as ErrorInfo.reason without the prefix."""
@@ -91,7 +113,9 @@ REASON_PASSWORD_WRONG: Reason.ValueType  # 8
 REASON_PASSWORD_TRIES: Reason.ValueType  # 9
 """Too many wrong passwords for this room; wait for the retry delay."""
 REASON_ALREADY_IN_ROOM: Reason.ValueType  # 10
-"""The caller already hosts another open room; leave it first. Metadata holds its code."""
+"""The caller is in another room; leave it first (LeaveRoom), or repeat the call with leave_other. Metadata holds its
+code, and the match_id once both of its seats are taken: then play that match, unless it is over.
+"""
 REASON_RATE_LIMITED: Reason.ValueType  # 11
 """Too many calls; wait for the retry delay."""
 REASON_BUSY: Reason.ValueType  # 12
@@ -106,6 +130,26 @@ REASON_KEYS_UNAVAILABLE: Reason.ValueType  # 15
 """The keys that verify access tokens cannot be read now; try again later."""
 REASON_STORE_UNAVAILABLE: Reason.ValueType  # 16
 """The service cannot reach its store now; nothing is known to have changed: repeat the call after the retry delay."""
+REASON_APPROVAL_NEEDED: Reason.ValueType  # 17
+"""The room needs its host's approval; knock by watching it (WatchRoom)."""
+REASON_MEMBERS_ONLY: Reason.ValueType  # 18
+"""Only host and guest watch a room without approval; join it instead."""
+REASON_TOO_MANY_KNOCKS: Reason.ValueType  # 19
+"""Too many wait at the door of this room; choose another, or come back later."""
+REASON_GUEST_NOT_FOUND: Reason.ValueType  # 20
+"""This account does not knock any more, or is in another room now; accept somebody else."""
+REASON_TOO_MANY_BLOCKS: Reason.ValueType  # 21
+"""The caller keeps out as many accounts as one may; metadata holds the limit. Unblock one first."""
+REASON_TOO_MANY_STREAMS: Reason.ValueType  # 22
+"""The account, or this process, has as many open streams as it may; close one, or come back after the retry delay."""
+REASON_STREAM_OVER: Reason.ValueType  # 23
+"""The stream was open as long as one may be; open it again after the retry delay."""
+REASON_DRAINING: Reason.ValueType  # 24
+"""This process is going away; open the stream again after the retry delay."""
+REASON_CLIENT_TOO_OLD: Reason.ValueType  # 25
+"""This client is older than the service takes; update it. Metadata holds min_client_version."""
+REASON_MAINTENANCE: Reason.ValueType  # 26
+"""No new rooms or matches during the announced maintenance; come back after the retry delay. Running matches go on."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 class _Visibility:
@@ -155,6 +199,38 @@ ROOM_STATE_OPEN: RoomState.ValueType  # 1
 ROOM_STATE_READY: RoomState.ValueType  # 2
 """Both seats are taken; members get the contract."""
 Global___RoomState: _TypeAlias = RoomState  # noqa: Y015
+
+class _CloseReason:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CloseReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CloseReason.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CLOSE_REASON_UNSPECIFIED: _CloseReason.ValueType  # 0
+    """Is never sent."""
+    CLOSE_REASON_LEFT: _CloseReason.ValueType  # 1
+    """The host left."""
+    CLOSE_REASON_EXPIRED: _CloseReason.ValueType  # 2
+    """The host was away for too long, or the room was lost."""
+    CLOSE_REASON_KICKED: _CloseReason.ValueType  # 3
+    """The host kicked or blocked the one who watches."""
+    CLOSE_REASON_FULL: _CloseReason.ValueType  # 4
+    """Somebody else has the second seat."""
+
+class CloseReason(_CloseReason, metaclass=_CloseReasonEnumTypeWrapper):
+    """Says why a room is closed to the one who watches it."""
+
+CLOSE_REASON_UNSPECIFIED: CloseReason.ValueType  # 0
+"""Is never sent."""
+CLOSE_REASON_LEFT: CloseReason.ValueType  # 1
+"""The host left."""
+CLOSE_REASON_EXPIRED: CloseReason.ValueType  # 2
+"""The host was away for too long, or the room was lost."""
+CLOSE_REASON_KICKED: CloseReason.ValueType  # 3
+"""The host kicked or blocked the one who watches."""
+CLOSE_REASON_FULL: CloseReason.ValueType  # 4
+"""Somebody else has the second seat."""
+Global___CloseReason: _TypeAlias = CloseReason  # noqa: Y015
 
 @_typing.final
 class Rules(_message.Message):
@@ -251,6 +327,8 @@ class Room(_message.Message):
     GUEST_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
+    NEEDS_APPROVAL_FIELD_NUMBER: _builtins.int
+    IS_HOST_PRESENT_FIELD_NUMBER: _builtins.int
     code: _builtins.str
     """Is the room's code, 6 characters of an unambiguous alphabet."""
     visibility: Global___Visibility.ValueType
@@ -263,6 +341,10 @@ class Room(_message.Message):
     """Is true when the result will be rated."""
     state: Global___RoomState.ValueType
     """Says how far the room is."""
+    needs_approval: _builtins.bool
+    """Is true when the host lets guests in one by one: knock with WatchRoom."""
+    is_host_present: _builtins.bool
+    """Is false while the host's device is away; an open room whose host stays away ends within 30 seconds."""
     @_builtins.property
     def rules(self) -> Global___Rules:
         """Are the rules, complete and validated."""
@@ -292,14 +374,96 @@ class Room(_message.Message):
         guest: Global___Player | None = ...,
         state: Global___RoomState.ValueType = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
+        needs_approval: _builtins.bool = ...,
+        is_host_present: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "guest", b"guest", "host", b"host", "rules", b"rules"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "create_time", b"create_time", "guest", b"guest", "has_password", b"has_password", "host", b"host", "is_ranked", b"is_ranked", "rules", b"rules", "rules_text", b"rules_text", "state", b"state", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "create_time", b"create_time", "guest", b"guest", "has_password", b"has_password", "host", b"host", "is_host_present", b"is_host_present", "is_ranked", b"is_ranked", "needs_approval", b"needs_approval", "rules", b"rules", "rules_text", b"rules_text", "state", b"state", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Room: _TypeAlias = Room  # noqa: Y015
+
+@_typing.final
+class Invite(_message.Message):
+    """Is an invitation to a room, shown to its host only."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SECRET_FIELD_NUMBER: _builtins.int
+    URL_FIELD_NUMBER: _builtins.int
+    secret: _builtins.str
+    """Is the secret, 22 characters: whoever has it and the code needs no password."""
+    url: _builtins.str
+    """Is the link without its last part: the host's device appends `#` and its key's fingerprint, which no server sees
+    (unpadded base64url of the first 16 bytes of SHA-256 of the public key), so that the guest's device can check that
+    the contract names the key of whoever sent the link.
+    """
+    def __init__(
+        self,
+        *,
+        secret: _builtins.str = ...,
+        url: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["secret", b"secret", "url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Invite: _TypeAlias = Invite  # noqa: Y015
+
+@_typing.final
+class Bulletin(_message.Message):
+    """Is what everybody who holds a stream is told about the service."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NOTICE_EN_FIELD_NUMBER: _builtins.int
+    NOTICE_JA_FIELD_NUMBER: _builtins.int
+    MIN_CLIENT_VERSION_FIELD_NUMBER: _builtins.int
+    IS_CLOSED_FIELD_NUMBER: _builtins.int
+    notice_en: _builtins.str
+    """Is the notice in English, empty for none."""
+    notice_ja: _builtins.str
+    """Is the notice in Japanese, empty for none."""
+    min_client_version: _builtins.str
+    """Is the oldest client version that may enter a room, empty for any."""
+    is_closed: _builtins.bool
+    """Is true while no new rooms and matches are begun; running matches go on."""
+    def __init__(
+        self,
+        *,
+        notice_en: _builtins.str = ...,
+        notice_ja: _builtins.str = ...,
+        min_client_version: _builtins.str = ...,
+        is_closed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_closed", b"is_closed", "min_client_version", b"min_client_version", "notice_en", b"notice_en", "notice_ja", b"notice_ja"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Bulletin: _TypeAlias = Bulletin  # noqa: Y015
+
+@_typing.final
+class Ping(_message.Message):
+    """Says that the stream is alive."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Ping: _TypeAlias = Ping  # noqa: Y015
 
 @_typing.final
 class CreateRoomRequest(_message.Message):
@@ -311,12 +475,21 @@ class CreateRoomRequest(_message.Message):
     PASSWORD_FIELD_NUMBER: _builtins.int
     RULES_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    NEEDS_APPROVAL_FIELD_NUMBER: _builtins.int
+    WITH_INVITE_FIELD_NUMBER: _builtins.int
+    LEAVE_OTHER_FIELD_NUMBER: _builtins.int
     visibility: Global___Visibility.ValueType
     """Says who can find it."""
     password: _builtins.str
     """Is the password, at most 64 characters; empty for none."""
     request_id: _builtins.str
     """Makes a repeated call safe: 1-64 characters."""
+    needs_approval: _builtins.bool
+    """Is true when the host wants to let guests in one by one (AcceptGuest)."""
+    with_invite: _builtins.bool
+    """Is true when an invitation is wanted."""
+    leave_other: _builtins.bool
+    """Is true to leave the room the caller is in, if any."""
     @_builtins.property
     def rules(self) -> Global___Rules:
         """Are the rules."""
@@ -328,10 +501,13 @@ class CreateRoomRequest(_message.Message):
         password: _builtins.str = ...,
         rules: Global___Rules | None = ...,
         request_id: _builtins.str = ...,
+        needs_approval: _builtins.bool = ...,
+        with_invite: _builtins.bool = ...,
+        leave_other: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["rules", b"rules"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["password", b"password", "request_id", b"request_id", "rules", b"rules", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["leave_other", b"leave_other", "needs_approval", b"needs_approval", "password", b"password", "request_id", b"request_id", "rules", b"rules", "visibility", b"visibility", "with_invite", b"with_invite"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -344,18 +520,24 @@ class CreateRoomResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ROOM_FIELD_NUMBER: _builtins.int
+    INVITE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def room(self) -> Global___Room:
         """Is the room."""
+
+    @_builtins.property
+    def invite(self) -> Global___Invite:
+        """Is the invitation, where one was wanted."""
 
     def __init__(
         self,
         *,
         room: Global___Room | None = ...,
+        invite: Global___Invite | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["room", b"room"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["invite", b"invite", "room", b"room"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["room", b"room"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["invite", b"invite", "room", b"room"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -368,16 +550,20 @@ class GetRoomRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CODE_FIELD_NUMBER: _builtins.int
+    INVITE_SECRET_FIELD_NUMBER: _builtins.int
     code: _builtins.str
     """Is the room's code; case and hyphens do not matter."""
+    invite_secret: _builtins.str
+    """Is the secret of an invitation, when the caller has one."""
     def __init__(
         self,
         *,
         code: _builtins.str = ...,
+        invite_secret: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "invite_secret", b"invite_secret"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -391,21 +577,27 @@ class GetRoomResponse(_message.Message):
 
     ROOM_FIELD_NUMBER: _builtins.int
     CONTRACT_FIELD_NUMBER: _builtins.int
+    INVITE_FIELD_NUMBER: _builtins.int
     contract: _builtins.str
     """Is the signed match contract (compact JWS); only for members of a ready room."""
     @_builtins.property
     def room(self) -> Global___Room:
         """Is the room."""
 
+    @_builtins.property
+    def invite(self) -> Global___Invite:
+        """Is the invitation; only for the host of a room that has one."""
+
     def __init__(
         self,
         *,
         room: Global___Room | None = ...,
         contract: _builtins.str = ...,
+        invite: Global___Invite | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["room", b"room"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["invite", b"invite", "room", b"room"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["contract", b"contract", "room", b"room"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contract", b"contract", "invite", b"invite", "room", b"room"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -420,22 +612,30 @@ class JoinRoomRequest(_message.Message):
     CODE_FIELD_NUMBER: _builtins.int
     PASSWORD_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    INVITE_SECRET_FIELD_NUMBER: _builtins.int
+    LEAVE_OTHER_FIELD_NUMBER: _builtins.int
     code: _builtins.str
     """Is the room's code; case and hyphens do not matter."""
     password: _builtins.str
     """Is the password, when the room has one."""
     request_id: _builtins.str
     """Makes a repeated call safe: 1-64 characters."""
+    invite_secret: _builtins.str
+    """Is the secret of an invitation: the password is not asked for then."""
+    leave_other: _builtins.bool
+    """Is true to leave the room the caller is in, if any."""
     def __init__(
         self,
         *,
         code: _builtins.str = ...,
         password: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        invite_secret: _builtins.str = ...,
+        leave_other: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "password", b"password", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "invite_secret", b"invite_secret", "leave_other", b"leave_other", "password", b"password", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -518,6 +718,482 @@ class LeaveRoomResponse(_message.Message):
 Global___LeaveRoomResponse: _TypeAlias = LeaveRoomResponse  # noqa: Y015
 
 @_typing.final
+class WatchRoomRequest(_message.Message):
+    """Follows one room."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    PASSWORD_FIELD_NUMBER: _builtins.int
+    INVITE_SECRET_FIELD_NUMBER: _builtins.int
+    LEAVE_OTHER_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """Is the room's code; case and hyphens do not matter."""
+    password: _builtins.str
+    """Is the password, for a knock at a room that has one."""
+    invite_secret: _builtins.str
+    """Is the secret of an invitation: the password is not asked for then."""
+    leave_other: _builtins.bool
+    """Is true to leave the room the caller is in, if any, for a knock."""
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        password: _builtins.str = ...,
+        invite_secret: _builtins.str = ...,
+        leave_other: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "invite_secret", b"invite_secret", "leave_other", b"leave_other", "password", b"password"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchRoomRequest: _TypeAlias = WatchRoomRequest  # noqa: Y015
+
+@_typing.final
+class WatchRoomResponse(_message.Message):
+    """Is one message about a room that is watched."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VIEW_FIELD_NUMBER: _builtins.int
+    CLOSED_FIELD_NUMBER: _builtins.int
+    BULLETIN_FIELD_NUMBER: _builtins.int
+    PING_FIELD_NUMBER: _builtins.int
+    closed: Global___CloseReason.ValueType
+    """Says that the room is closed; the last message."""
+    @_builtins.property
+    def view(self) -> Global___RoomView:
+        """Is the room as it is now; sent first, and again whenever anything in it changed."""
+
+    @_builtins.property
+    def bulletin(self) -> Global___Bulletin:
+        """Is what the service has to say; sent at the start and on change, when there is something."""
+
+    @_builtins.property
+    def ping(self) -> Global___Ping:
+        """Is sent when there was nothing else to say for 15 seconds."""
+
+    def __init__(
+        self,
+        *,
+        view: Global___RoomView | None = ...,
+        closed: Global___CloseReason.ValueType = ...,
+        bulletin: Global___Bulletin | None = ...,
+        ping: Global___Ping | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bulletin", b"bulletin", "closed", b"closed", "event", b"event", "ping", b"ping", "view", b"view"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bulletin", b"bulletin", "closed", b"closed", "event", b"event", "ping", b"ping", "view", b"view"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["view", "closed", "bulletin", "ping"]  # noqa: Y015
+    _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
+
+Global___WatchRoomResponse: _TypeAlias = WatchRoomResponse  # noqa: Y015
+
+@_typing.final
+class RoomView(_message.Message):
+    """Is a room as the one who watches it sees it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROOM_FIELD_NUMBER: _builtins.int
+    CONTRACT_FIELD_NUMBER: _builtins.int
+    KNOCKS_FIELD_NUMBER: _builtins.int
+    INVITE_FIELD_NUMBER: _builtins.int
+    contract: _builtins.str
+    """Is the signed match contract (compact JWS), once both seats are taken; the last message."""
+    @_builtins.property
+    def room(self) -> Global___Room:
+        """Is the room."""
+
+    @_builtins.property
+    def knocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Player]:
+        """Are those who knock, in the order of their coming; only for the host."""
+
+    @_builtins.property
+    def invite(self) -> Global___Invite:
+        """Is the invitation; only for the host of a room that has one."""
+
+    def __init__(
+        self,
+        *,
+        room: Global___Room | None = ...,
+        contract: _builtins.str = ...,
+        knocks: _abc.Iterable[Global___Player] | None = ...,
+        invite: Global___Invite | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["invite", b"invite", "room", b"room"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contract", b"contract", "invite", b"invite", "knocks", b"knocks", "room", b"room"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RoomView: _TypeAlias = RoomView  # noqa: Y015
+
+@_typing.final
+class AcceptGuestRequest(_message.Message):
+    """Lets a guest in."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """Is the room's code."""
+    account_id: _builtins.str
+    """Is the account that knocks."""
+    request_id: _builtins.str
+    """Makes a repeated call safe: 1-64 characters."""
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        account_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "code", b"code", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcceptGuestRequest: _TypeAlias = AcceptGuestRequest  # noqa: Y015
+
+@_typing.final
+class AcceptGuestResponse(_message.Message):
+    """Carries the room and the contract."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROOM_FIELD_NUMBER: _builtins.int
+    CONTRACT_FIELD_NUMBER: _builtins.int
+    contract: _builtins.str
+    """Is the signed match contract (compact JWS)."""
+    @_builtins.property
+    def room(self) -> Global___Room:
+        """Is the room."""
+
+    def __init__(
+        self,
+        *,
+        room: Global___Room | None = ...,
+        contract: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["room", b"room"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contract", b"contract", "room", b"room"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcceptGuestResponse: _TypeAlias = AcceptGuestResponse  # noqa: Y015
+
+@_typing.final
+class KickGuestRequest(_message.Message):
+    """Keeps an account out of a room."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """Is the room's code."""
+    account_id: _builtins.str
+    """Is the account, 1-64 characters."""
+    request_id: _builtins.str
+    """Makes a repeated call safe: 1-64 characters."""
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        account_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "code", b"code", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KickGuestRequest: _TypeAlias = KickGuestRequest  # noqa: Y015
+
+@_typing.final
+class KickGuestResponse(_message.Message):
+    """Says that the account is kept out."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___KickGuestResponse: _TypeAlias = KickGuestResponse  # noqa: Y015
+
+@_typing.final
+class BlockAccountRequest(_message.Message):
+    """Blocks an account."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    account_id: _builtins.str
+    """Is the account, 1-64 characters."""
+    request_id: _builtins.str
+    """Makes a repeated call safe: 1-64 characters."""
+    def __init__(
+        self,
+        *,
+        account_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BlockAccountRequest: _TypeAlias = BlockAccountRequest  # noqa: Y015
+
+@_typing.final
+class BlockAccountResponse(_message.Message):
+    """Says that the account is blocked."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BlockAccountResponse: _TypeAlias = BlockAccountResponse  # noqa: Y015
+
+@_typing.final
+class UnblockAccountRequest(_message.Message):
+    """Takes a block back."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    account_id: _builtins.str
+    """Is the account, 1-64 characters."""
+    request_id: _builtins.str
+    """Makes a repeated call safe: 1-64 characters."""
+    def __init__(
+        self,
+        *,
+        account_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnblockAccountRequest: _TypeAlias = UnblockAccountRequest  # noqa: Y015
+
+@_typing.final
+class UnblockAccountResponse(_message.Message):
+    """Says that the account is not blocked."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnblockAccountResponse: _TypeAlias = UnblockAccountResponse  # noqa: Y015
+
+@_typing.final
+class ListBlocksRequest(_message.Message):
+    """Asks whom the caller blocked."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListBlocksRequest: _TypeAlias = ListBlocksRequest  # noqa: Y015
+
+@_typing.final
+class ListBlocksResponse(_message.Message):
+    """Carries those whom the caller blocked."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BLOCKS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Block]:
+        """Are the blocks, newest first; at most 200."""
+
+    def __init__(
+        self,
+        *,
+        blocks: _abc.Iterable[Global___Block] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListBlocksResponse: _TypeAlias = ListBlocksResponse  # noqa: Y015
+
+@_typing.final
+class Block(_message.Message):
+    """Is one blocked account."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCOUNT_ID_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    account_id: _builtins.str
+    """Is the account id."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """Is when it was blocked."""
+
+    def __init__(
+        self,
+        *,
+        account_id: _builtins.str = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account_id", b"account_id", "create_time", b"create_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Block: _TypeAlias = Block  # noqa: Y015
+
+@_typing.final
+class PreviewRulesRequest(_message.Message):
+    """Asks what a choice of rules means."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def rules(self) -> Global___Rules:
+        """Are the rules."""
+
+    def __init__(
+        self,
+        *,
+        rules: Global___Rules | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["rules", b"rules"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rules", b"rules"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewRulesRequest: _TypeAlias = PreviewRulesRequest  # noqa: Y015
+
+@_typing.final
+class PreviewRulesResponse(_message.Message):
+    """Carries what a choice of rules means."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULES_FIELD_NUMBER: _builtins.int
+    RULES_TEXT_FIELD_NUMBER: _builtins.int
+    IS_RANKED_FIELD_NUMBER: _builtins.int
+    DIFFERENCES_FIELD_NUMBER: _builtins.int
+    rules_text: _builtins.str
+    """Is the exact `rules` string of a contract (docs/protocol.md section 9)."""
+    is_ranked: _builtins.bool
+    """Is true when a match of these rules will be rated."""
+    @_builtins.property
+    def rules(self) -> Global___Rules:
+        """Are the rules, complete."""
+
+    @_builtins.property
+    def differences(self) -> _containers.RepeatedCompositeFieldContainer[Global___RulesDifference]:
+        """Are the differences from house, most important first."""
+
+    def __init__(
+        self,
+        *,
+        rules: Global___Rules | None = ...,
+        rules_text: _builtins.str = ...,
+        is_ranked: _builtins.bool = ...,
+        differences: _abc.Iterable[Global___RulesDifference] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["rules", b"rules"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["differences", b"differences", "is_ranked", b"is_ranked", "rules", b"rules", "rules_text", b"rules_text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewRulesResponse: _TypeAlias = PreviewRulesResponse  # noqa: Y015
+
+@_typing.final
+class RulesDifference(_message.Message):
+    """Is one point in which rules differ from house."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIELD_FIELD_NUMBER: _builtins.int
+    HOUSE_VALUE_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    TEXT_EN_FIELD_NUMBER: _builtins.int
+    TEXT_JA_FIELD_NUMBER: _builtins.int
+    field: _builtins.str
+    """Is the name of the point, for example double_at (docs/rules.md)."""
+    house_value: _builtins.str
+    """Is house's value."""
+    value: _builtins.str
+    """Is the value of these rules."""
+    text_en: _builtins.str
+    """Says the difference in English."""
+    text_ja: _builtins.str
+    """Says the difference in Japanese."""
+    def __init__(
+        self,
+        *,
+        field: _builtins.str = ...,
+        house_value: _builtins.str = ...,
+        value: _builtins.str = ...,
+        text_en: _builtins.str = ...,
+        text_ja: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["field", b"field", "house_value", b"house_value", "text_en", b"text_en", "text_ja", b"text_ja", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RulesDifference: _TypeAlias = RulesDifference  # noqa: Y015
+
+@_typing.final
 class ListRoomsRequest(_message.Message):
     """Asks for the list of open rooms."""
 
@@ -566,6 +1242,147 @@ class ListRoomsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListRoomsResponse: _TypeAlias = ListRoomsResponse  # noqa: Y015
+
+@_typing.final
+class WatchRoomsRequest(_message.Message):
+    """Follows the list of open rooms. Filters that are not set let everything through."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRESET_FIELD_NUMBER: _builtins.int
+    HAS_PASSWORD_FIELD_NUMBER: _builtins.int
+    IS_RANKED_FIELD_NUMBER: _builtins.int
+    preset: _builtins.str
+    """Keeps only rooms of this preset when set."""
+    has_password: _builtins.bool
+    """Keeps only rooms with, or without, a password."""
+    is_ranked: _builtins.bool
+    """Keeps only rooms whose result is rated, or not rated."""
+    def __init__(
+        self,
+        *,
+        preset: _builtins.str = ...,
+        has_password: _builtins.bool | None = ...,
+        is_ranked: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_has_password", b"_has_password", "_is_ranked", b"_is_ranked", "has_password", b"has_password", "is_ranked", b"is_ranked"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_has_password", b"_has_password", "_is_ranked", b"_is_ranked", "has_password", b"has_password", "is_ranked", b"is_ranked", "preset", b"preset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__has_password: _TypeAlias = _typing.Literal["has_password"]  # noqa: Y015
+    _WhichOneofArgType__has_password: _TypeAlias = _typing.Literal["_has_password", b"_has_password"]  # noqa: Y015
+    _WhichOneofReturnType__is_ranked: _TypeAlias = _typing.Literal["is_ranked"]  # noqa: Y015
+    _WhichOneofArgType__is_ranked: _TypeAlias = _typing.Literal["_is_ranked", b"_is_ranked"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__has_password) -> _WhichOneofReturnType__has_password | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__is_ranked) -> _WhichOneofReturnType__is_ranked | None: ...
+
+Global___WatchRoomsRequest: _TypeAlias = WatchRoomsRequest  # noqa: Y015
+
+@_typing.final
+class WatchRoomsResponse(_message.Message):
+    """Is one message about the list of open rooms."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SNAPSHOT_FIELD_NUMBER: _builtins.int
+    CHANGE_FIELD_NUMBER: _builtins.int
+    BULLETIN_FIELD_NUMBER: _builtins.int
+    PING_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def snapshot(self) -> Global___RoomsSnapshot:
+        """Is the whole list; sent first, and whenever steps were missed."""
+
+    @_builtins.property
+    def change(self) -> Global___RoomsChange:
+        """Is what changed since the last message about rooms."""
+
+    @_builtins.property
+    def bulletin(self) -> Global___Bulletin:
+        """Is what the service has to say; sent at the start and on change, when there is something."""
+
+    @_builtins.property
+    def ping(self) -> Global___Ping:
+        """Is sent when there was nothing else to say for 15 seconds."""
+
+    def __init__(
+        self,
+        *,
+        snapshot: Global___RoomsSnapshot | None = ...,
+        change: Global___RoomsChange | None = ...,
+        bulletin: Global___Bulletin | None = ...,
+        ping: Global___Ping | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bulletin", b"bulletin", "change", b"change", "event", b"event", "ping", b"ping", "snapshot", b"snapshot"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bulletin", b"bulletin", "change", b"change", "event", b"event", "ping", b"ping", "snapshot", b"snapshot"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["snapshot", "change", "bulletin", "ping"]  # noqa: Y015
+    _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
+
+Global___WatchRoomsResponse: _TypeAlias = WatchRoomsResponse  # noqa: Y015
+
+@_typing.final
+class RoomsSnapshot(_message.Message):
+    """Is the list as it is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROOMS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def rooms(self) -> _containers.RepeatedCompositeFieldContainer[Global___Room]:
+        """Are the rooms, newest first; at most 200."""
+
+    def __init__(
+        self,
+        *,
+        rooms: _abc.Iterable[Global___Room] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rooms", b"rooms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RoomsSnapshot: _TypeAlias = RoomsSnapshot  # noqa: Y015
+
+@_typing.final
+class RoomsChange(_message.Message):
+    """Is a step from one list to the next."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ADDED_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
+    REMOVED_CODES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def added(self) -> _containers.RepeatedCompositeFieldContainer[Global___Room]:
+        """Are rooms that came into the list."""
+
+    @_builtins.property
+    def changed(self) -> _containers.RepeatedCompositeFieldContainer[Global___Room]:
+        """Are rooms that stayed and look different now."""
+
+    @_builtins.property
+    def removed_codes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Are the codes of rooms that left the list."""
+
+    def __init__(
+        self,
+        *,
+        added: _abc.Iterable[Global___Room] | None = ...,
+        changed: _abc.Iterable[Global___Room] | None = ...,
+        removed_codes: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "changed", b"changed", "removed_codes", b"removed_codes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RoomsChange: _TypeAlias = RoomsChange  # noqa: Y015
 
 @_typing.final
 class ListMyMatchesRequest(_message.Message):

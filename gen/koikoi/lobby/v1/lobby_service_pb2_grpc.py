@@ -31,6 +31,19 @@ class LobbyServiceStub:
     A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
     UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. Any method may fail with UNAVAILABLE
     (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
+
+    A client says its version in the header `koikoi-client-version`, for example `koikoi-web/1.4.2`; the numbers count.
+    Where a minimum is announced, CreateRoom, JoinRoom and WatchRoom refuse older clients and those that do not say
+    (CLIENT_TOO_OLD).
+
+    An account is in one room at a time: the open room it hosts, or for two minutes after both seats were taken the match
+    to be. LeaveRoom ends either, so that a match that was over soon is not in the way.
+
+    Streams: at most 8 of an account and 2,000 of a process at once (TOO_MANY_STREAMS), 60 opened a minute and account,
+    300 a minute and address (RATE_LIMITED). A stream says something at least every 15 seconds. It ends with UNAVAILABLE
+    (STREAM_OVER: it was open for about 15 minutes; DRAINING: this process goes away): open it again after the retry
+    delay. It ends with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) within seconds when its device is signed out. A slow
+    reader misses steps, never the newest state.
     """
 
     def __init__(self, channel):
@@ -59,15 +72,55 @@ class LobbyServiceStub:
                 request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.LeaveRoomRequest.SerializeToString,
                 response_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.LeaveRoomResponse.FromString,
                 _registered_method=True)
+        self.WatchRoom = channel.unary_stream(
+                '/koikoi.lobby.v1.LobbyService/WatchRoom',
+                request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.WatchRoomRequest.SerializeToString,
+                response_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.WatchRoomResponse.FromString,
+                _registered_method=True)
+        self.AcceptGuest = channel.unary_unary(
+                '/koikoi.lobby.v1.LobbyService/AcceptGuest',
+                request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.AcceptGuestRequest.SerializeToString,
+                response_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.AcceptGuestResponse.FromString,
+                _registered_method=True)
+        self.KickGuest = channel.unary_unary(
+                '/koikoi.lobby.v1.LobbyService/KickGuest',
+                request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.KickGuestRequest.SerializeToString,
+                response_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.KickGuestResponse.FromString,
+                _registered_method=True)
         self.ListRooms = channel.unary_unary(
                 '/koikoi.lobby.v1.LobbyService/ListRooms',
                 request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListRoomsRequest.SerializeToString,
                 response_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListRoomsResponse.FromString,
                 _registered_method=True)
+        self.WatchRooms = channel.unary_stream(
+                '/koikoi.lobby.v1.LobbyService/WatchRooms',
+                request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.WatchRoomsRequest.SerializeToString,
+                response_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.WatchRoomsResponse.FromString,
+                _registered_method=True)
         self.ListMyMatches = channel.unary_unary(
                 '/koikoi.lobby.v1.LobbyService/ListMyMatches',
                 request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListMyMatchesRequest.SerializeToString,
                 response_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListMyMatchesResponse.FromString,
+                _registered_method=True)
+        self.BlockAccount = channel.unary_unary(
+                '/koikoi.lobby.v1.LobbyService/BlockAccount',
+                request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.BlockAccountRequest.SerializeToString,
+                response_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.BlockAccountResponse.FromString,
+                _registered_method=True)
+        self.UnblockAccount = channel.unary_unary(
+                '/koikoi.lobby.v1.LobbyService/UnblockAccount',
+                request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.UnblockAccountRequest.SerializeToString,
+                response_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.UnblockAccountResponse.FromString,
+                _registered_method=True)
+        self.ListBlocks = channel.unary_unary(
+                '/koikoi.lobby.v1.LobbyService/ListBlocks',
+                request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListBlocksRequest.SerializeToString,
+                response_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListBlocksResponse.FromString,
+                _registered_method=True)
+        self.PreviewRules = channel.unary_unary(
+                '/koikoi.lobby.v1.LobbyService/PreviewRules',
+                request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.PreviewRulesRequest.SerializeToString,
+                response_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.PreviewRulesResponse.FromString,
                 _registered_method=True)
         self.GetKeySet = channel.unary_unary(
                 '/koikoi.lobby.v1.LobbyService/GetKeySet',
@@ -82,14 +135,29 @@ class LobbyServiceServicer:
     A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
     UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. Any method may fail with UNAVAILABLE
     (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
+
+    A client says its version in the header `koikoi-client-version`, for example `koikoi-web/1.4.2`; the numbers count.
+    Where a minimum is announced, CreateRoom, JoinRoom and WatchRoom refuse older clients and those that do not say
+    (CLIENT_TOO_OLD).
+
+    An account is in one room at a time: the open room it hosts, or for two minutes after both seats were taken the match
+    to be. LeaveRoom ends either, so that a match that was over soon is not in the way.
+
+    Streams: at most 8 of an account and 2,000 of a process at once (TOO_MANY_STREAMS), 60 opened a minute and account,
+    300 a minute and address (RATE_LIMITED). A stream says something at least every 15 seconds. It ends with UNAVAILABLE
+    (STREAM_OVER: it was open for about 15 minutes; DRAINING: this process goes away): open it again after the retry
+    delay. It ends with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) within seconds when its device is signed out. A slow
+    reader misses steps, never the newest state.
     """
 
     def CreateRoom(self, request, context):
         """Opens a room with the caller as host.
 
-        Needs an access token. The same request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID,
-        RULES_INVALID, PASSWORD_INVALID, REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM), NOT_FOUND
-        (ROOM_NOT_FOUND: the room of this request_id is closed), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute; BUSY).
+        The room lives for 30 seconds, and on as long as the host's WatchRoom is open. Needs an access token. The same
+        request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID,
+        REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD), NOT_FOUND (ROOM_NOT_FOUND: the room of
+        this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
+        60 a minute and address; BUSY).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -98,9 +166,10 @@ class LobbyServiceServicer:
     def GetRoom(self, request, context):
         """Shows a room by its code: rules, host and state, and to its members the contract once both seats are taken.
 
-        Needs an access token. The host's call also keeps the room alive, for two minutes. Errors: INVALID_ARGUMENT
-        (FIELD_INVALID: not a code), NOT_FOUND (ROOM_NOT_FOUND: unknown, expired, closed and full look alike),
-        RESOURCE_EXHAUSTED (RATE_LIMITED: misses are limited to 5 a minute and 30 an hour, per account and per address).
+        Needs an access token. The host's call also keeps the room alive, for 30 seconds; a WatchRoom does so by itself.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID: not a code), NOT_FOUND (ROOM_NOT_FOUND: unknown, expired, closed and full
+        look alike, and so do rooms whose host kicked or blocked the caller), RESOURCE_EXHAUSTED (RATE_LIMITED: misses are
+        limited to 5 a minute and 30 an hour, per account and per address; a right invite is no guess, a wrong one is).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -111,17 +180,57 @@ class LobbyServiceServicer:
 
         Needs an access token. Is idempotent for the account that took the seat. Errors: INVALID_ARGUMENT (FIELD_INVALID,
         PASSWORD_INVALID), NOT_FOUND (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL:
-        for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY), RESOURCE_EXHAUSTED
-        (RATE_LIMITED: misses, as GetRoom; PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
+        for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY, ALREADY_IN_ROOM,
+        APPROVAL_NEEDED: knock with WatchRoom; CLIENT_TOO_OLD), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
+        (RATE_LIMITED: misses, as GetRoom, and 60 joins a minute and account, 30 passwords a minute and address;
+        PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def LeaveRoom(self, request, context):
-        """Leaves a room. The host's leaving closes an open room; once both seats are taken it changes nothing.
+        """Leaves a room. The host's leaving closes an open room at once, for all who watch it.
 
-        Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+        Once both seats are taken the contract stands and nothing but this changes: the caller may enter another room at
+        once. Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchRoom(self, request, context):
+        """Follows one room: first the room as it is, then every change of it.
+
+        For the host, whose open stream is its presence, and for the guest. The stream ends after the message with the
+        contract or the one that the room is closed. In an open room that needs approval the stream of anybody else is a
+        knock at the door: the host sees it and accepts or kicks; closing the stream takes it back. A newer stream of the
+        same member takes over from an older one.
+        Needs an access token. Errors: as JoinRoom, and for others at a room without approval FAILED_PRECONDITION
+        (MEMBERS_ONLY: join it), RESOURCE_EXHAUSTED (TOO_MANY_KNOCKS: 20 wait at this door; TOO_MANY_STREAMS), UNAVAILABLE
+        (STREAM_OVER, DRAINING).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AcceptGuest(self, request, context):
+        """Lets one of those who knock take the second seat; only this makes the contract of a room that needs approval.
+
+        Needs an access token, of the room's host. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND
+        (ROOM_NOT_FOUND: no room of the caller is open under this code; GUEST_NOT_FOUND: that account does not knock any
+        more, or is in another room now), FAILED_PRECONDITION (ROOM_FULL, SAME_DEVICE_KEY).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def KickGuest(self, request, context):
+        """Keeps an account out of the caller's open room: its knock ends, and the room looks unknown to it from now on.
+
+        Once both seats are taken nobody can be kicked. Needs an access token, of the room's host. Is idempotent. Errors:
+        INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open under this code),
+        RESOURCE_EXHAUSTED (TOO_MANY_BLOCKS: 300 accounts are kept out of this room).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -130,7 +239,19 @@ class LobbyServiceServicer:
     def ListRooms(self, request, context):
         """Lists open public rooms, newest first.
 
-        Needs an access token. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED: 120 a minute).
+        Needs an access token. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED: 120 a minute and
+        account, 600 a minute and address).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchRooms(self, request, context):
+        """Follows the list of open public rooms: the newest 200 that pass the filters, then at most once a second what
+        changed.
+
+        A message with a snapshot replaces everything that was said before. Needs an access token. Errors: INVALID_ARGUMENT
+        (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED, TOO_MANY_STREAMS), UNAVAILABLE (STREAM_OVER, DRAINING).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -140,6 +261,41 @@ class LobbyServiceServicer:
         """Lists the caller's matches whose contract has not expired, newest first, with their contracts.
 
         Needs an access token. After a total loss of lobby's Redis the list begins anew; devices keep their contracts.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BlockAccount(self, request, context):
+        """Blocks an account: from now on every room of the caller looks unknown to it, the open one included.
+
+        Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED
+        (TOO_MANY_BLOCKS: 200 an account; RATE_LIMITED: 60 a minute, with UnblockAccount).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UnblockAccount(self, request, context):
+        """Takes a block back; counts from the caller's next room on.
+
+        Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListBlocks(self, request, context):
+        """Lists the accounts that the caller blocked, newest first. Needs an access token.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PreviewRules(self, request, context):
+        """Shows what a choice of rules means before a room is opened: the complete rules, and where they differ from house.
+
+        Anybody may call it; the answer depends on the request alone. Errors: INVALID_ARGUMENT (RULES_INVALID).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -177,15 +333,55 @@ def add_LobbyServiceServicer_to_server(servicer, server):
                     request_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.LeaveRoomRequest.FromString,
                     response_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.LeaveRoomResponse.SerializeToString,
             ),
+            'WatchRoom': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchRoom,
+                    request_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.WatchRoomRequest.FromString,
+                    response_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.WatchRoomResponse.SerializeToString,
+            ),
+            'AcceptGuest': grpc.unary_unary_rpc_method_handler(
+                    servicer.AcceptGuest,
+                    request_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.AcceptGuestRequest.FromString,
+                    response_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.AcceptGuestResponse.SerializeToString,
+            ),
+            'KickGuest': grpc.unary_unary_rpc_method_handler(
+                    servicer.KickGuest,
+                    request_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.KickGuestRequest.FromString,
+                    response_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.KickGuestResponse.SerializeToString,
+            ),
             'ListRooms': grpc.unary_unary_rpc_method_handler(
                     servicer.ListRooms,
                     request_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListRoomsRequest.FromString,
                     response_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListRoomsResponse.SerializeToString,
             ),
+            'WatchRooms': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchRooms,
+                    request_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.WatchRoomsRequest.FromString,
+                    response_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.WatchRoomsResponse.SerializeToString,
+            ),
             'ListMyMatches': grpc.unary_unary_rpc_method_handler(
                     servicer.ListMyMatches,
                     request_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListMyMatchesRequest.FromString,
                     response_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListMyMatchesResponse.SerializeToString,
+            ),
+            'BlockAccount': grpc.unary_unary_rpc_method_handler(
+                    servicer.BlockAccount,
+                    request_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.BlockAccountRequest.FromString,
+                    response_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.BlockAccountResponse.SerializeToString,
+            ),
+            'UnblockAccount': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnblockAccount,
+                    request_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.UnblockAccountRequest.FromString,
+                    response_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.UnblockAccountResponse.SerializeToString,
+            ),
+            'ListBlocks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListBlocks,
+                    request_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListBlocksRequest.FromString,
+                    response_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListBlocksResponse.SerializeToString,
+            ),
+            'PreviewRules': grpc.unary_unary_rpc_method_handler(
+                    servicer.PreviewRules,
+                    request_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.PreviewRulesRequest.FromString,
+                    response_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.PreviewRulesResponse.SerializeToString,
             ),
             'GetKeySet': grpc.unary_unary_rpc_method_handler(
                     servicer.GetKeySet,
@@ -206,6 +402,19 @@ class LobbyService:
     A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
     UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. Any method may fail with UNAVAILABLE
     (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
+
+    A client says its version in the header `koikoi-client-version`, for example `koikoi-web/1.4.2`; the numbers count.
+    Where a minimum is announced, CreateRoom, JoinRoom and WatchRoom refuse older clients and those that do not say
+    (CLIENT_TOO_OLD).
+
+    An account is in one room at a time: the open room it hosts, or for two minutes after both seats were taken the match
+    to be. LeaveRoom ends either, so that a match that was over soon is not in the way.
+
+    Streams: at most 8 of an account and 2,000 of a process at once (TOO_MANY_STREAMS), 60 opened a minute and account,
+    300 a minute and address (RATE_LIMITED). A stream says something at least every 15 seconds. It ends with UNAVAILABLE
+    (STREAM_OVER: it was open for about 15 minutes; DRAINING: this process goes away): open it again after the retry
+    delay. It ends with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) within seconds when its device is signed out. A slow
+    reader misses steps, never the newest state.
     """
 
     @staticmethod
@@ -317,6 +526,87 @@ class LobbyService:
             _registered_method=True)
 
     @staticmethod
+    def WatchRoom(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/koikoi.lobby.v1.LobbyService/WatchRoom',
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.WatchRoomRequest.SerializeToString,
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.WatchRoomResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AcceptGuest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.lobby.v1.LobbyService/AcceptGuest',
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.AcceptGuestRequest.SerializeToString,
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.AcceptGuestResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def KickGuest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.lobby.v1.LobbyService/KickGuest',
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.KickGuestRequest.SerializeToString,
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.KickGuestResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListRooms(request,
             target,
             options=(),
@@ -344,6 +634,33 @@ class LobbyService:
             _registered_method=True)
 
     @staticmethod
+    def WatchRooms(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/koikoi.lobby.v1.LobbyService/WatchRooms',
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.WatchRoomsRequest.SerializeToString,
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.WatchRoomsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListMyMatches(request,
             target,
             options=(),
@@ -360,6 +677,114 @@ class LobbyService:
             '/koikoi.lobby.v1.LobbyService/ListMyMatches',
             koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListMyMatchesRequest.SerializeToString,
             koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListMyMatchesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BlockAccount(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.lobby.v1.LobbyService/BlockAccount',
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.BlockAccountRequest.SerializeToString,
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.BlockAccountResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnblockAccount(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.lobby.v1.LobbyService/UnblockAccount',
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.UnblockAccountRequest.SerializeToString,
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.UnblockAccountResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListBlocks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.lobby.v1.LobbyService/ListBlocks',
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListBlocksRequest.SerializeToString,
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListBlocksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PreviewRules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.lobby.v1.LobbyService/PreviewRules',
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.PreviewRulesRequest.SerializeToString,
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.PreviewRulesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -32,6 +32,19 @@ class LobbyServiceStub:
     A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
     UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. Any method may fail with UNAVAILABLE
     (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
+
+    A client says its version in the header `koikoi-client-version`, for example `koikoi-web/1.4.2`; the numbers count.
+    Where a minimum is announced, CreateRoom, JoinRoom and WatchRoom refuse older clients and those that do not say
+    (CLIENT_TOO_OLD).
+
+    An account is in one room at a time: the open room it hosts, or for two minutes after both seats were taken the match
+    to be. LeaveRoom ends either, so that a match that was over soon is not in the way.
+
+    Streams: at most 8 of an account and 2,000 of a process at once (TOO_MANY_STREAMS), 60 opened a minute and account,
+    300 a minute and address (RATE_LIMITED). A stream says something at least every 15 seconds. It ends with UNAVAILABLE
+    (STREAM_OVER: it was open for about 15 minutes; DRAINING: this process goes away): open it again after the retry
+    delay. It ends with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) within seconds when its device is signed out. A slow
+    reader misses steps, never the newest state.
     """
 
     @_typing.overload
@@ -41,39 +54,96 @@ class LobbyServiceStub:
     CreateRoom: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.CreateRoomRequest, _lobby_service_pb2.CreateRoomResponse]
     """Opens a room with the caller as host.
 
-    Needs an access token. The same request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID,
-    RULES_INVALID, PASSWORD_INVALID, REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM), NOT_FOUND
-    (ROOM_NOT_FOUND: the room of this request_id is closed), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute; BUSY).
+    The room lives for 30 seconds, and on as long as the host's WatchRoom is open. Needs an access token. The same
+    request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID,
+    REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD), NOT_FOUND (ROOM_NOT_FOUND: the room of
+    this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
+    60 a minute and address; BUSY).
     """
     GetRoom: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.GetRoomRequest, _lobby_service_pb2.GetRoomResponse]
     """Shows a room by its code: rules, host and state, and to its members the contract once both seats are taken.
 
-    Needs an access token. The host's call also keeps the room alive, for two minutes. Errors: INVALID_ARGUMENT
-    (FIELD_INVALID: not a code), NOT_FOUND (ROOM_NOT_FOUND: unknown, expired, closed and full look alike),
-    RESOURCE_EXHAUSTED (RATE_LIMITED: misses are limited to 5 a minute and 30 an hour, per account and per address).
+    Needs an access token. The host's call also keeps the room alive, for 30 seconds; a WatchRoom does so by itself.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID: not a code), NOT_FOUND (ROOM_NOT_FOUND: unknown, expired, closed and full
+    look alike, and so do rooms whose host kicked or blocked the caller), RESOURCE_EXHAUSTED (RATE_LIMITED: misses are
+    limited to 5 a minute and 30 an hour, per account and per address; a right invite is no guess, a wrong one is).
     """
     JoinRoom: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.JoinRoomRequest, _lobby_service_pb2.JoinRoomResponse]
     """Takes the second seat of a room; the answer holds the signed contract.
 
     Needs an access token. Is idempotent for the account that took the seat. Errors: INVALID_ARGUMENT (FIELD_INVALID,
     PASSWORD_INVALID), NOT_FOUND (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL:
-    for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY), RESOURCE_EXHAUSTED
-    (RATE_LIMITED: misses, as GetRoom; PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
+    for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY, ALREADY_IN_ROOM,
+    APPROVAL_NEEDED: knock with WatchRoom; CLIENT_TOO_OLD), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
+    (RATE_LIMITED: misses, as GetRoom, and 60 joins a minute and account, 30 passwords a minute and address;
+    PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
     """
     LeaveRoom: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.LeaveRoomRequest, _lobby_service_pb2.LeaveRoomResponse]
-    """Leaves a room. The host's leaving closes an open room; once both seats are taken it changes nothing.
+    """Leaves a room. The host's leaving closes an open room at once, for all who watch it.
 
-    Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+    Once both seats are taken the contract stands and nothing but this changes: the caller may enter another room at
+    once. Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+    """
+    WatchRoom: _grpc.UnaryStreamMultiCallable[_lobby_service_pb2.WatchRoomRequest, _lobby_service_pb2.WatchRoomResponse]
+    """Follows one room: first the room as it is, then every change of it.
+
+    For the host, whose open stream is its presence, and for the guest. The stream ends after the message with the
+    contract or the one that the room is closed. In an open room that needs approval the stream of anybody else is a
+    knock at the door: the host sees it and accepts or kicks; closing the stream takes it back. A newer stream of the
+    same member takes over from an older one.
+    Needs an access token. Errors: as JoinRoom, and for others at a room without approval FAILED_PRECONDITION
+    (MEMBERS_ONLY: join it), RESOURCE_EXHAUSTED (TOO_MANY_KNOCKS: 20 wait at this door; TOO_MANY_STREAMS), UNAVAILABLE
+    (STREAM_OVER, DRAINING).
+    """
+    AcceptGuest: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.AcceptGuestRequest, _lobby_service_pb2.AcceptGuestResponse]
+    """Lets one of those who knock take the second seat; only this makes the contract of a room that needs approval.
+
+    Needs an access token, of the room's host. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND
+    (ROOM_NOT_FOUND: no room of the caller is open under this code; GUEST_NOT_FOUND: that account does not knock any
+    more, or is in another room now), FAILED_PRECONDITION (ROOM_FULL, SAME_DEVICE_KEY).
+    """
+    KickGuest: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.KickGuestRequest, _lobby_service_pb2.KickGuestResponse]
+    """Keeps an account out of the caller's open room: its knock ends, and the room looks unknown to it from now on.
+
+    Once both seats are taken nobody can be kicked. Needs an access token, of the room's host. Is idempotent. Errors:
+    INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open under this code),
+    RESOURCE_EXHAUSTED (TOO_MANY_BLOCKS: 300 accounts are kept out of this room).
     """
     ListRooms: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.ListRoomsRequest, _lobby_service_pb2.ListRoomsResponse]
     """Lists open public rooms, newest first.
 
-    Needs an access token. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED: 120 a minute).
+    Needs an access token. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED: 120 a minute and
+    account, 600 a minute and address).
+    """
+    WatchRooms: _grpc.UnaryStreamMultiCallable[_lobby_service_pb2.WatchRoomsRequest, _lobby_service_pb2.WatchRoomsResponse]
+    """Follows the list of open public rooms: the newest 200 that pass the filters, then at most once a second what
+    changed.
+
+    A message with a snapshot replaces everything that was said before. Needs an access token. Errors: INVALID_ARGUMENT
+    (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED, TOO_MANY_STREAMS), UNAVAILABLE (STREAM_OVER, DRAINING).
     """
     ListMyMatches: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.ListMyMatchesRequest, _lobby_service_pb2.ListMyMatchesResponse]
     """Lists the caller's matches whose contract has not expired, newest first, with their contracts.
 
     Needs an access token. After a total loss of lobby's Redis the list begins anew; devices keep their contracts.
+    """
+    BlockAccount: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.BlockAccountRequest, _lobby_service_pb2.BlockAccountResponse]
+    """Blocks an account: from now on every room of the caller looks unknown to it, the open one included.
+
+    Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED
+    (TOO_MANY_BLOCKS: 200 an account; RATE_LIMITED: 60 a minute, with UnblockAccount).
+    """
+    UnblockAccount: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.UnblockAccountRequest, _lobby_service_pb2.UnblockAccountResponse]
+    """Takes a block back; counts from the caller's next room on.
+
+    Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    ListBlocks: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.ListBlocksRequest, _lobby_service_pb2.ListBlocksResponse]
+    """Lists the accounts that the caller blocked, newest first. Needs an access token."""
+    PreviewRules: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.PreviewRulesRequest, _lobby_service_pb2.PreviewRulesResponse]
+    """Shows what a choice of rules means before a room is opened: the complete rules, and where they differ from house.
+
+    Anybody may call it; the answer depends on the request alone. Errors: INVALID_ARGUMENT (RULES_INVALID).
     """
     GetKeySet: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.GetKeySetRequest, _lobby_service_pb2.GetKeySetResponse]
     """Returns the public keys that verify match contracts.
@@ -88,45 +158,115 @@ class LobbyServiceAsyncStub(LobbyServiceStub):
     A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
     UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. Any method may fail with UNAVAILABLE
     (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
+
+    A client says its version in the header `koikoi-client-version`, for example `koikoi-web/1.4.2`; the numbers count.
+    Where a minimum is announced, CreateRoom, JoinRoom and WatchRoom refuse older clients and those that do not say
+    (CLIENT_TOO_OLD).
+
+    An account is in one room at a time: the open room it hosts, or for two minutes after both seats were taken the match
+    to be. LeaveRoom ends either, so that a match that was over soon is not in the way.
+
+    Streams: at most 8 of an account and 2,000 of a process at once (TOO_MANY_STREAMS), 60 opened a minute and account,
+    300 a minute and address (RATE_LIMITED). A stream says something at least every 15 seconds. It ends with UNAVAILABLE
+    (STREAM_OVER: it was open for about 15 minutes; DRAINING: this process goes away): open it again after the retry
+    delay. It ends with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) within seconds when its device is signed out. A slow
+    reader misses steps, never the newest state.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateRoom: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.CreateRoomRequest, _lobby_service_pb2.CreateRoomResponse]  # type: ignore[assignment]
     """Opens a room with the caller as host.
 
-    Needs an access token. The same request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID,
-    RULES_INVALID, PASSWORD_INVALID, REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM), NOT_FOUND
-    (ROOM_NOT_FOUND: the room of this request_id is closed), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute; BUSY).
+    The room lives for 30 seconds, and on as long as the host's WatchRoom is open. Needs an access token. The same
+    request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID,
+    REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD), NOT_FOUND (ROOM_NOT_FOUND: the room of
+    this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
+    60 a minute and address; BUSY).
     """
     GetRoom: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.GetRoomRequest, _lobby_service_pb2.GetRoomResponse]  # type: ignore[assignment]
     """Shows a room by its code: rules, host and state, and to its members the contract once both seats are taken.
 
-    Needs an access token. The host's call also keeps the room alive, for two minutes. Errors: INVALID_ARGUMENT
-    (FIELD_INVALID: not a code), NOT_FOUND (ROOM_NOT_FOUND: unknown, expired, closed and full look alike),
-    RESOURCE_EXHAUSTED (RATE_LIMITED: misses are limited to 5 a minute and 30 an hour, per account and per address).
+    Needs an access token. The host's call also keeps the room alive, for 30 seconds; a WatchRoom does so by itself.
+    Errors: INVALID_ARGUMENT (FIELD_INVALID: not a code), NOT_FOUND (ROOM_NOT_FOUND: unknown, expired, closed and full
+    look alike, and so do rooms whose host kicked or blocked the caller), RESOURCE_EXHAUSTED (RATE_LIMITED: misses are
+    limited to 5 a minute and 30 an hour, per account and per address; a right invite is no guess, a wrong one is).
     """
     JoinRoom: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.JoinRoomRequest, _lobby_service_pb2.JoinRoomResponse]  # type: ignore[assignment]
     """Takes the second seat of a room; the answer holds the signed contract.
 
     Needs an access token. Is idempotent for the account that took the seat. Errors: INVALID_ARGUMENT (FIELD_INVALID,
     PASSWORD_INVALID), NOT_FOUND (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL:
-    for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY), RESOURCE_EXHAUSTED
-    (RATE_LIMITED: misses, as GetRoom; PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
+    for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY, ALREADY_IN_ROOM,
+    APPROVAL_NEEDED: knock with WatchRoom; CLIENT_TOO_OLD), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
+    (RATE_LIMITED: misses, as GetRoom, and 60 joins a minute and account, 30 passwords a minute and address;
+    PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
     """
     LeaveRoom: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.LeaveRoomRequest, _lobby_service_pb2.LeaveRoomResponse]  # type: ignore[assignment]
-    """Leaves a room. The host's leaving closes an open room; once both seats are taken it changes nothing.
+    """Leaves a room. The host's leaving closes an open room at once, for all who watch it.
 
-    Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+    Once both seats are taken the contract stands and nothing but this changes: the caller may enter another room at
+    once. Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+    """
+    WatchRoom: _aio.UnaryStreamMultiCallable[_lobby_service_pb2.WatchRoomRequest, _lobby_service_pb2.WatchRoomResponse]  # type: ignore[assignment]
+    """Follows one room: first the room as it is, then every change of it.
+
+    For the host, whose open stream is its presence, and for the guest. The stream ends after the message with the
+    contract or the one that the room is closed. In an open room that needs approval the stream of anybody else is a
+    knock at the door: the host sees it and accepts or kicks; closing the stream takes it back. A newer stream of the
+    same member takes over from an older one.
+    Needs an access token. Errors: as JoinRoom, and for others at a room without approval FAILED_PRECONDITION
+    (MEMBERS_ONLY: join it), RESOURCE_EXHAUSTED (TOO_MANY_KNOCKS: 20 wait at this door; TOO_MANY_STREAMS), UNAVAILABLE
+    (STREAM_OVER, DRAINING).
+    """
+    AcceptGuest: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.AcceptGuestRequest, _lobby_service_pb2.AcceptGuestResponse]  # type: ignore[assignment]
+    """Lets one of those who knock take the second seat; only this makes the contract of a room that needs approval.
+
+    Needs an access token, of the room's host. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND
+    (ROOM_NOT_FOUND: no room of the caller is open under this code; GUEST_NOT_FOUND: that account does not knock any
+    more, or is in another room now), FAILED_PRECONDITION (ROOM_FULL, SAME_DEVICE_KEY).
+    """
+    KickGuest: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.KickGuestRequest, _lobby_service_pb2.KickGuestResponse]  # type: ignore[assignment]
+    """Keeps an account out of the caller's open room: its knock ends, and the room looks unknown to it from now on.
+
+    Once both seats are taken nobody can be kicked. Needs an access token, of the room's host. Is idempotent. Errors:
+    INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open under this code),
+    RESOURCE_EXHAUSTED (TOO_MANY_BLOCKS: 300 accounts are kept out of this room).
     """
     ListRooms: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.ListRoomsRequest, _lobby_service_pb2.ListRoomsResponse]  # type: ignore[assignment]
     """Lists open public rooms, newest first.
 
-    Needs an access token. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED: 120 a minute).
+    Needs an access token. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED: 120 a minute and
+    account, 600 a minute and address).
+    """
+    WatchRooms: _aio.UnaryStreamMultiCallable[_lobby_service_pb2.WatchRoomsRequest, _lobby_service_pb2.WatchRoomsResponse]  # type: ignore[assignment]
+    """Follows the list of open public rooms: the newest 200 that pass the filters, then at most once a second what
+    changed.
+
+    A message with a snapshot replaces everything that was said before. Needs an access token. Errors: INVALID_ARGUMENT
+    (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED, TOO_MANY_STREAMS), UNAVAILABLE (STREAM_OVER, DRAINING).
     """
     ListMyMatches: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.ListMyMatchesRequest, _lobby_service_pb2.ListMyMatchesResponse]  # type: ignore[assignment]
     """Lists the caller's matches whose contract has not expired, newest first, with their contracts.
 
     Needs an access token. After a total loss of lobby's Redis the list begins anew; devices keep their contracts.
+    """
+    BlockAccount: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.BlockAccountRequest, _lobby_service_pb2.BlockAccountResponse]  # type: ignore[assignment]
+    """Blocks an account: from now on every room of the caller looks unknown to it, the open one included.
+
+    Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED
+    (TOO_MANY_BLOCKS: 200 an account; RATE_LIMITED: 60 a minute, with UnblockAccount).
+    """
+    UnblockAccount: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.UnblockAccountRequest, _lobby_service_pb2.UnblockAccountResponse]  # type: ignore[assignment]
+    """Takes a block back; counts from the caller's next room on.
+
+    Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    ListBlocks: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.ListBlocksRequest, _lobby_service_pb2.ListBlocksResponse]  # type: ignore[assignment]
+    """Lists the accounts that the caller blocked, newest first. Needs an access token."""
+    PreviewRules: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.PreviewRulesRequest, _lobby_service_pb2.PreviewRulesResponse]  # type: ignore[assignment]
+    """Shows what a choice of rules means before a room is opened: the complete rules, and where they differ from house.
+
+    Anybody may call it; the answer depends on the request alone. Errors: INVALID_ARGUMENT (RULES_INVALID).
     """
     GetKeySet: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.GetKeySetRequest, _lobby_service_pb2.GetKeySetResponse]  # type: ignore[assignment]
     """Returns the public keys that verify match contracts.
@@ -140,6 +280,19 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
     A method that needs an access token fails with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) without a valid one, and with
     UNAVAILABLE (KEYS_UNAVAILABLE) while auth's keys cannot be read. Any method may fail with UNAVAILABLE
     (STORE_UNAVAILABLE). What every reason means and what to do about it: docs/errors.md.
+
+    A client says its version in the header `koikoi-client-version`, for example `koikoi-web/1.4.2`; the numbers count.
+    Where a minimum is announced, CreateRoom, JoinRoom and WatchRoom refuse older clients and those that do not say
+    (CLIENT_TOO_OLD).
+
+    An account is in one room at a time: the open room it hosts, or for two minutes after both seats were taken the match
+    to be. LeaveRoom ends either, so that a match that was over soon is not in the way.
+
+    Streams: at most 8 of an account and 2,000 of a process at once (TOO_MANY_STREAMS), 60 opened a minute and account,
+    300 a minute and address (RATE_LIMITED). A stream says something at least every 15 seconds. It ends with UNAVAILABLE
+    (STREAM_OVER: it was open for about 15 minutes; DRAINING: this process goes away): open it again after the retry
+    delay. It ends with UNAUTHENTICATED (ACCESS_TOKEN_INVALID) within seconds when its device is signed out. A slow
+    reader misses steps, never the newest state.
     """
 
     @_abc_1.abstractmethod
@@ -150,9 +303,11 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_lobby_service_pb2.CreateRoomResponse, _abc.Awaitable[_lobby_service_pb2.CreateRoomResponse]]:
         """Opens a room with the caller as host.
 
-        Needs an access token. The same request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID,
-        RULES_INVALID, PASSWORD_INVALID, REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM), NOT_FOUND
-        (ROOM_NOT_FOUND: the room of this request_id is closed), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute; BUSY).
+        The room lives for 30 seconds, and on as long as the host's WatchRoom is open. Needs an access token. The same
+        request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID,
+        REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD), NOT_FOUND (ROOM_NOT_FOUND: the room of
+        this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
+        60 a minute and address; BUSY).
         """
 
     @_abc_1.abstractmethod
@@ -163,9 +318,10 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_lobby_service_pb2.GetRoomResponse, _abc.Awaitable[_lobby_service_pb2.GetRoomResponse]]:
         """Shows a room by its code: rules, host and state, and to its members the contract once both seats are taken.
 
-        Needs an access token. The host's call also keeps the room alive, for two minutes. Errors: INVALID_ARGUMENT
-        (FIELD_INVALID: not a code), NOT_FOUND (ROOM_NOT_FOUND: unknown, expired, closed and full look alike),
-        RESOURCE_EXHAUSTED (RATE_LIMITED: misses are limited to 5 a minute and 30 an hour, per account and per address).
+        Needs an access token. The host's call also keeps the room alive, for 30 seconds; a WatchRoom does so by itself.
+        Errors: INVALID_ARGUMENT (FIELD_INVALID: not a code), NOT_FOUND (ROOM_NOT_FOUND: unknown, expired, closed and full
+        look alike, and so do rooms whose host kicked or blocked the caller), RESOURCE_EXHAUSTED (RATE_LIMITED: misses are
+        limited to 5 a minute and 30 an hour, per account and per address; a right invite is no guess, a wrong one is).
         """
 
     @_abc_1.abstractmethod
@@ -178,8 +334,10 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Needs an access token. Is idempotent for the account that took the seat. Errors: INVALID_ARGUMENT (FIELD_INVALID,
         PASSWORD_INVALID), NOT_FOUND (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL:
-        for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY), RESOURCE_EXHAUSTED
-        (RATE_LIMITED: misses, as GetRoom; PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
+        for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY, ALREADY_IN_ROOM,
+        APPROVAL_NEEDED: knock with WatchRoom; CLIENT_TOO_OLD), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
+        (RATE_LIMITED: misses, as GetRoom, and 60 joins a minute and account, 30 passwords a minute and address;
+        PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
         """
 
     @_abc_1.abstractmethod
@@ -188,9 +346,53 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _lobby_service_pb2.LeaveRoomRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_lobby_service_pb2.LeaveRoomResponse, _abc.Awaitable[_lobby_service_pb2.LeaveRoomResponse]]:
-        """Leaves a room. The host's leaving closes an open room; once both seats are taken it changes nothing.
+        """Leaves a room. The host's leaving closes an open room at once, for all who watch it.
 
-        Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+        Once both seats are taken the contract stands and nothing but this changes: the caller may enter another room at
+        once. Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID).
+        """
+
+    @_abc_1.abstractmethod
+    def WatchRoom(
+        self,
+        request: _lobby_service_pb2.WatchRoomRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_lobby_service_pb2.WatchRoomResponse], _abc.AsyncIterator[_lobby_service_pb2.WatchRoomResponse]]:
+        """Follows one room: first the room as it is, then every change of it.
+
+        For the host, whose open stream is its presence, and for the guest. The stream ends after the message with the
+        contract or the one that the room is closed. In an open room that needs approval the stream of anybody else is a
+        knock at the door: the host sees it and accepts or kicks; closing the stream takes it back. A newer stream of the
+        same member takes over from an older one.
+        Needs an access token. Errors: as JoinRoom, and for others at a room without approval FAILED_PRECONDITION
+        (MEMBERS_ONLY: join it), RESOURCE_EXHAUSTED (TOO_MANY_KNOCKS: 20 wait at this door; TOO_MANY_STREAMS), UNAVAILABLE
+        (STREAM_OVER, DRAINING).
+        """
+
+    @_abc_1.abstractmethod
+    def AcceptGuest(
+        self,
+        request: _lobby_service_pb2.AcceptGuestRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_lobby_service_pb2.AcceptGuestResponse, _abc.Awaitable[_lobby_service_pb2.AcceptGuestResponse]]:
+        """Lets one of those who knock take the second seat; only this makes the contract of a room that needs approval.
+
+        Needs an access token, of the room's host. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND
+        (ROOM_NOT_FOUND: no room of the caller is open under this code; GUEST_NOT_FOUND: that account does not knock any
+        more, or is in another room now), FAILED_PRECONDITION (ROOM_FULL, SAME_DEVICE_KEY).
+        """
+
+    @_abc_1.abstractmethod
+    def KickGuest(
+        self,
+        request: _lobby_service_pb2.KickGuestRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_lobby_service_pb2.KickGuestResponse, _abc.Awaitable[_lobby_service_pb2.KickGuestResponse]]:
+        """Keeps an account out of the caller's open room: its knock ends, and the room looks unknown to it from now on.
+
+        Once both seats are taken nobody can be kicked. Needs an access token, of the room's host. Is idempotent. Errors:
+        INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open under this code),
+        RESOURCE_EXHAUSTED (TOO_MANY_BLOCKS: 300 accounts are kept out of this room).
         """
 
     @_abc_1.abstractmethod
@@ -201,7 +403,21 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_lobby_service_pb2.ListRoomsResponse, _abc.Awaitable[_lobby_service_pb2.ListRoomsResponse]]:
         """Lists open public rooms, newest first.
 
-        Needs an access token. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED: 120 a minute).
+        Needs an access token. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED: 120 a minute and
+        account, 600 a minute and address).
+        """
+
+    @_abc_1.abstractmethod
+    def WatchRooms(
+        self,
+        request: _lobby_service_pb2.WatchRoomsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_lobby_service_pb2.WatchRoomsResponse], _abc.AsyncIterator[_lobby_service_pb2.WatchRoomsResponse]]:
+        """Follows the list of open public rooms: the newest 200 that pass the filters, then at most once a second what
+        changed.
+
+        A message with a snapshot replaces everything that was said before. Needs an access token. Errors: INVALID_ARGUMENT
+        (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED, TOO_MANY_STREAMS), UNAVAILABLE (STREAM_OVER, DRAINING).
         """
 
     @_abc_1.abstractmethod
@@ -213,6 +429,48 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
         """Lists the caller's matches whose contract has not expired, newest first, with their contracts.
 
         Needs an access token. After a total loss of lobby's Redis the list begins anew; devices keep their contracts.
+        """
+
+    @_abc_1.abstractmethod
+    def BlockAccount(
+        self,
+        request: _lobby_service_pb2.BlockAccountRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_lobby_service_pb2.BlockAccountResponse, _abc.Awaitable[_lobby_service_pb2.BlockAccountResponse]]:
+        """Blocks an account: from now on every room of the caller looks unknown to it, the open one included.
+
+        Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED
+        (TOO_MANY_BLOCKS: 200 an account; RATE_LIMITED: 60 a minute, with UnblockAccount).
+        """
+
+    @_abc_1.abstractmethod
+    def UnblockAccount(
+        self,
+        request: _lobby_service_pb2.UnblockAccountRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_lobby_service_pb2.UnblockAccountResponse, _abc.Awaitable[_lobby_service_pb2.UnblockAccountResponse]]:
+        """Takes a block back; counts from the caller's next room on.
+
+        Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+
+    @_abc_1.abstractmethod
+    def ListBlocks(
+        self,
+        request: _lobby_service_pb2.ListBlocksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_lobby_service_pb2.ListBlocksResponse, _abc.Awaitable[_lobby_service_pb2.ListBlocksResponse]]:
+        """Lists the accounts that the caller blocked, newest first. Needs an access token."""
+
+    @_abc_1.abstractmethod
+    def PreviewRules(
+        self,
+        request: _lobby_service_pb2.PreviewRulesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_lobby_service_pb2.PreviewRulesResponse, _abc.Awaitable[_lobby_service_pb2.PreviewRulesResponse]]:
+        """Shows what a choice of rules means before a room is opened: the complete rules, and where they differ from house.
+
+        Anybody may call it; the answer depends on the request alone. Errors: INVALID_ARGUMENT (RULES_INVALID).
         """
 
     @_abc_1.abstractmethod
