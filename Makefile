@@ -60,4 +60,4 @@ bench: setup ## Measure a deal, a move and the referee
 	@exec $(PY) -m bench
 
 clean: ## Remove the virtual environment, data and caches
-	rm -rf .venv .run build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf sdk/python/koikoi_sdk/poker/_ristretto.* .venv .run build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

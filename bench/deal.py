@@ -1,8 +1,10 @@
 """What a deal costs: `python -m bench.deal` prints one line per operation with its aim.
 
 CPU time of one core, median of the repeats. The aims are those of the project: a whole deal at most
-100 ms of CPU for both devices, a move at most 2 ms. All of it is libsodium's group arithmetic, so the
-first lines say how fast this machine is at that; divide by them to compare machines.
+100 ms of CPU for both devices, a move at most 2 ms. All of it is group arithmetic, so the first lines say
+how fast this machine is at that, and the last ones state the deal in multiplications of a point by
+libsodium, of the same run: compare machines by that. Checking proofs uses the project's own C where it
+was built (docs/adr/0017); it is measured without it, too.
 """
 
 import statistics
@@ -10,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
+from unittest.mock import patch
 
 from koikoi_sdk.poker import Deal, DealState, deal_id, group
 from koikoi_sdk.poker.transcript import generators_sum, point, scalar
@@ -52,6 +55,9 @@ def round_trip(clock: Clock, number: int) -> None:
     other = Deal(DealState(1, did, bytearray(b"N" * 32)))
     s1 = clock.run("S1 build", lambda: dealer.shuffle_first(HEAD, FRESH))
     clock.run("S1 accept", lambda: other.accept_first(s1, HEAD))
+    again = Deal(DealState(1, did, bytearray(b"N" * 32)))
+    with patch.object(group, "native_weighted_sum", None):
+        clock.run("S1 accept, libsodium", lambda: again.accept_first(s1, HEAD))
     s2 = clock.run("S2 build", lambda: other.shuffle_second(HEAD, FRESH, FRESH))
     clock.run("S2 accept", lambda: dealer.accept_second(s2, HEAD))
     s3 = clock.run("S3 build", lambda: dealer.show_field(HEAD, FRESH, FRESH))
@@ -72,6 +78,9 @@ def round_trip(clock: Clock, number: int) -> None:
 def main() -> None:
     clock = Clock()
     generators_sum()
+    print(
+        "proofs are checked with", "the project's own C" if group.ACCELERATED else "libsodium: no C library was built"
+    )
     for number in range(REPEATS):
         primitives(clock)
         round_trip(clock, number)
@@ -80,11 +89,13 @@ def main() -> None:
         print(f"{name:<28}{clock.median(name) / BATCH * 1000:>7.1f} us")
     steps = ("S1 build", "S1 accept", "S2 build", "S2 accept", "S3 build", "S3 accept")
     audit = ("audit: commit", "audit: respond", "audit: accept")
-    for name in ("take up a deal", *steps, *audit):
+    for name in ("take up a deal", *steps, "S1 accept, libsodium", *audit):
         print(f"{name:<28}{clock.median(name):>7.2f} ms")
     deal = clock.median("take up a deal", "take up a deal", *steps)
     print(f"{'whole deal, both devices':<28}{deal:>7.2f} ms   100 ms")
     print(f"{'one move, both devices':<28}{clock.median('move'):>7.2f} ms   2 ms")
+    print(f"{'whole deal':<28}{deal / clock.median('multiply a point') * BATCH:>7.0f} multiplications of a point")
+    print(f"{'checking S1':<28}{clock.median('S1 accept, libsodium') / clock.median('S1 accept'):>7.1f} times as fast")
 
 
 if __name__ == "__main__":

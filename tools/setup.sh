@@ -21,8 +21,8 @@ find_python() {
     fail "Python 3.11, 3.12 or 3.13 is needed, and none of python3, python3.13, python3.12 and python3.11 is one."
 }
 
-stamp_of() { # the lock, the project's own metadata and where it lies: a moved checkout is made again
-    cat "requirements/$1.lock" pyproject.toml | cksum | tr -d '\n'
+stamp_of() { # the lock, the project's own metadata and C, and where it lies: a moved checkout is made again
+    cat "requirements/$1.lock" pyproject.toml sdk/python/koikoi_sdk/poker/ristretto.c | cksum | tr -d '\n'
     pwd
 }
 
@@ -76,6 +76,7 @@ if ! [ -f .venv/installed ]; then
     cat .venv/pip-errors >&2
     fail "pip could not install $lock; the lines above say why. Nothing is half done: try again."
 fi
+rm -f sdk/python/koikoi_sdk/poker/_ristretto.* # of another source, or of another compiler
 .venv/bin/python -m pip install --quiet --quiet --no-deps --no-build-isolation -e . ||
     fail "pip could not install this project itself; the lines above say why."
 stamp_of "$1" >".venv/stamp-$1"

@@ -35,6 +35,9 @@ class Machine:
         (self.checkout / "requirements").mkdir()
         shutil.copy(ROOT / "tools" / "setup.sh", self.checkout / "tools")
         shutil.copy(ROOT / "pyproject.toml", self.checkout)
+        self.poker = self.checkout / "sdk" / "python" / "koikoi_sdk" / "poker"
+        self.poker.mkdir(parents=True)
+        (self.poker / "ristretto.c").write_text("int f(void) { return 0; }\n")
         for name in ("run", "dev"):
             (self.checkout / "requirements" / f"{name}.lock").write_text(f"{name}==1 --hash=sha256:0\n")
         self.programs = directory / "bin"
@@ -115,6 +118,20 @@ def test_it_is_done_once_per_lock(machine: Machine):
     (machine.checkout / "requirements" / "run.lock").write_text("other==2 --hash=sha256:0\n")
     assert machine.setup().returncode == 0
     assert machine.installs == 1
+
+
+def test_a_changed_c_source_is_built_again_and_an_old_library_never_stays(machine: Machine):
+    machine.add_python("python3")
+    machine.setup()
+    old = machine.poker / "_ristretto.cpython-311-some.so"
+    old.write_text("built from the old source")
+    machine.setup()
+    assert machine.installs == 0
+    assert old.exists()
+    (machine.poker / "ristretto.c").write_text("int f(void) { return 1; }\n")
+    assert machine.setup().returncode == 0
+    assert machine.calls.read_text().count("--no-build-isolation -e .") == 1
+    assert not old.exists()
 
 
 def test_what_tests_need_holds_what_run_needs(machine: Machine):

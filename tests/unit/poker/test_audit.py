@@ -41,6 +41,7 @@ def reason_of(
     return caught.value.reason
 
 
+@pytest.mark.usefixtures("each_implementation")
 def test_an_honest_shuffle_passes_and_discloses_neither_key_nor_permutation(honest: tuple[bytes, bytes]) -> None:
     commitment, response = honest
     audit.verify(CONTEXT, STATEMENT, commitment, NONCE, response)
@@ -143,6 +144,7 @@ def doctored() -> Statement:
     return Statement(STATEMENT.key, DECK, (multiply((2).to_bytes(32, "little"), first), *rest))
 
 
+@pytest.mark.usefixtures("each_implementation")
 def test_a_doctored_deck_fails_the_whole_audit(honest: tuple[bytes, bytes]) -> None:
     assert reason_of(honest[1], honest[0], statement=doctored()) is Reason.AUDIT
 

@@ -27,6 +27,7 @@ HONEST = equality()
 PROOF = proofs.prove(HONEST, SECRET, b"z" * 64)
 
 
+@pytest.mark.usefixtures("each_implementation")
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_a_true_equality_is_proved_in_64_bytes(size: int) -> None:
     claim = equality(POINTS[:size])
@@ -35,6 +36,7 @@ def test_a_true_equality_is_proved_in_64_bytes(size: int) -> None:
     proofs.verify(claim, proof)
 
 
+@pytest.mark.usefixtures("each_implementation")
 def test_errors_that_cancel_in_the_sum_are_caught_by_the_weights() -> None:
     error = point("test/error")
     tampered = [group.add(POINTS[0], error), group.subtract(POINTS[1], error), *POINTS[2:]]
@@ -44,6 +46,7 @@ def test_errors_that_cancel_in_the_sum_are_caught_by_the_weights() -> None:
     assert reason_of(claim, proofs.prove(claim, SECRET, b"z" * 64)) is Reason.PROOF
 
 
+@pytest.mark.usefixtures("each_implementation")
 @pytest.mark.parametrize(
     "changed",
     [

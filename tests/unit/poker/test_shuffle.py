@@ -34,6 +34,7 @@ def honest() -> Lie:
     return cheats.honest()
 
 
+@pytest.mark.usefixtures("each_implementation")
 @pytest.mark.parametrize("name", cheats.LIES)
 def test_each_cheating_prover_is_stopped_by_one_equation_only(name: str) -> None:
     prover, equation = cheats.LIES[name]
@@ -61,6 +62,7 @@ def test_a_duplicated_card_is_refused_before_the_proof_is_checked() -> None:
     assert caught.value.reason is Reason.PROOF
 
 
+@pytest.mark.usefixtures("each_implementation")
 def test_the_independent_prover_is_accepted_when_it_is_honest(honest: Lie) -> None:
     assert failing_equations(honest) == set()
     shuffle.verify(CONTEXT, honest.statement, honest.proof.encode())
@@ -158,6 +160,7 @@ def test_a_wrong_length_is_refused_as_form(honest: Lie) -> None:
         shuffle.Proof.decode(proof[:-1])
 
 
+@pytest.mark.usefixtures("each_implementation")
 def test_every_part_of_the_proof_is_bound(honest: Lie) -> None:
     """Any one scalar or commitment replaced by another valid one breaks it."""
     parts = list(group.split(honest.proof.encode()))
@@ -167,6 +170,7 @@ def test_every_part_of_the_proof_is_bound(honest: Lie) -> None:
         assert reason_of(honest.statement, b"".join(changed)) is Reason.PROOF, index
 
 
+@pytest.mark.usefixtures("each_implementation")
 def test_zero_responses_are_handled_and_refused(honest: Lie) -> None:
     """libsodium refuses to output the identity; a peer must not be able to crash us with it."""
     proof = replace(honest.proof, sk=group.ZERO, s1=group.ZERO, sp=(group.ZERO,) * CARDS)

@@ -29,6 +29,7 @@ def run(capsys: pytest.CaptureFixture[str], *paths: str) -> tuple[int, list[str]
     return status, capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.usefixtures("each_implementation")
 def test_the_published_files_hold(capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(FOLDER / name) for name in ("deal.json", "shuffles.json", "proofs.json")]
     total = 1 + len(SHUFFLES["pos"]) + len(SHUFFLES["neg"]) + len(PROOFS)

@@ -7,11 +7,11 @@ disclosed (Sako and Kilian, "Receipt-Free Mix-Type Voting Scheme"). Shares only 
 hashing with `shuffle`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from koikoi_sdk.poker import group
 from koikoi_sdk.poker.errors import OrderError, Reason, require
-from koikoi_sdk.poker.group import SIZE, multiply, multiply_base
+from koikoi_sdk.poker.group import SIZE, multiply, multiply_base, public_weighted_sum
 from koikoi_sdk.poker.statement import Layer, Statement
 from koikoi_sdk.poker.transcript import CARDS, byte, digest, permutation, secret_scalar, u16
 
@@ -19,6 +19,7 @@ ROUNDS = 40
 NONCE_SIZE = SIZE
 SEED_ANSWER = SIZE
 LINK_ANSWER = SIZE + CARDS
+Product = Callable[[bytes, bytes], bytes]
 
 
 def audit_context(did: bytes, role: int, head: bytes) -> bytes:
@@ -41,8 +42,13 @@ def _reshuffle(seed: bytes) -> tuple[bytes, tuple[int, ...]]:
     return secret_scalar("audit/t", seed), permutation(CARDS, "audit/perm", seed)
 
 
-def _digest_image(factor: bytes, key: bytes, deck: Sequence[bytes], order: Sequence[int]) -> bytes:
-    return digest("audit/z", key + b"".join(multiply(factor, deck[card]) for card in order))
+def _public_product(factor: bytes, point: bytes) -> bytes:
+    """Multiply what the prover disclosed; the prover itself uses `multiply`, of constant time."""
+    return public_weighted_sum((factor,), (point,))
+
+
+def _digest_image(product: Product, factor: bytes, key: bytes, deck: Sequence[bytes], order: Sequence[int]) -> bytes:
+    return digest("audit/z", key + b"".join(product(factor, deck[card]) for card in order))
 
 
 def _commit(context: bytes, images: Sequence[bytes]) -> bytes:
@@ -85,9 +91,9 @@ class Commitment:
         return b"".join(parts)
 
 
-def _from_seed(seed: bytes, statement: Statement) -> bytes:
+def _from_seed(seed: bytes, statement: Statement, product: Product = multiply) -> bytes:
     factor, order = _reshuffle(seed)
-    return _digest_image(factor, multiply_base(factor), statement.before, order)
+    return _digest_image(product, factor, multiply_base(factor), statement.before, order)
 
 
 def _link(seed: bytes, layer: Layer) -> bytes:
@@ -102,7 +108,8 @@ def _from_link(answer: bytes, statement: Statement) -> bytes:
     require(factor != group.ZERO, Reason.AUDIT, "an audit response is zero")
     whole = sorted(order) == list(range(CARDS))
     require(whole, Reason.AUDIT, "an audit response is not a permutation")
-    return _digest_image(factor, multiply(factor, statement.key), statement.after, order)
+    key = _public_product(factor, statement.key)
+    return _digest_image(_public_product, factor, key, statement.after, order)
 
 
 def _answers(bits: Sequence[int], response: bytes) -> Iterator[bytes]:
@@ -128,7 +135,7 @@ def check(context: bytes, statement: Statement, commitment: bytes, bits: Sequenc
     """Check a response against challenge bits already derived; `verify` is the protocol's form."""
     require(len(response) == response_size(bits), Reason.FORM, "the audit response has another length")
     images = [
-        _from_link(answer, statement) if bit else _from_seed(answer, statement)
+        _from_link(answer, statement) if bit else _from_seed(answer, statement, _public_product)
         for bit, answer in zip(bits, _answers(bits, response), strict=True)
     ]
     require(commitment == _commit(context, images), Reason.AUDIT, "the audit response does not fit")

@@ -6,11 +6,14 @@ same library directly, checks every length before and every return code after a 
 the identity and the scalar zero, which libsodium refuses, itself (docs/protocol.md section 14).
 
 All arithmetic on scalars, secret or not, is libsodium's constant-time code; Python integers are
-only used to test that a *received* scalar is below the order.
+only used to test that a *received* scalar is below the order. `public_weighted_sum` alone takes
+variable time: it is what checks proofs, and uses the project's own C (ristretto.c) where that was
+built (docs/adr/0017).
 """
 
 import ctypes
 import importlib
+import importlib.util
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +29,7 @@ ZERO = bytes(SIZE)
 ONE = (1).to_bytes(SIZE, "little")
 
 _Out = ctypes.c_char * SIZE
+WeightedSum = Callable[[Sequence[bytes], Sequence[bytes]], bytes]
 
 
 def load_library(binding: str = "rbcl.rbcl") -> ctypes.CDLL:
@@ -65,14 +69,16 @@ def _load_from(place: str | None, binding: str) -> object:
         tempfile.tempdir = usual
 
 
-def _bind(name: str, *arguments: type) -> Callable[..., int]:
-    function = getattr(_library, name)
+_library = load_library()
+
+
+def _bind(name: str, *arguments: type, library: ctypes.CDLL = _library) -> Callable[..., int]:
+    function = getattr(library, name)
     function.argtypes = arguments
     function.restype = ctypes.c_int
     return cast("Callable[..., int]", function)
 
 
-_library = load_library()
 _is_valid = _bind("crypto_core_ristretto255_is_valid_point", ctypes.c_char_p)
 _from_hash = _bind("crypto_core_ristretto255_from_hash", _Out, ctypes.c_char_p)
 _add = _bind("crypto_core_ristretto255_add", _Out, ctypes.c_char_p, ctypes.c_char_p)
@@ -108,7 +114,7 @@ def multiply(scalar: bytes, point: bytes) -> bytes:
     _sized(scalar)
     _unambiguous(point)
     if scalar == ZERO or point == IDENTITY:
-        return IDENTITY
+        return subtract(point, point)  # checks the point, too
     out = _Out()
     if _multiply(out, scalar, point):
         raise ProofError(Reason.FORM, "not a point of ristretto255")
@@ -246,3 +252,63 @@ def require_scalars(scalars: Sequence[bytes], name: str) -> None:
 
 
 GENERATOR = multiply_base(ONE)
+
+
+def portable_weighted_sum(scalars: Sequence[bytes], points: Sequence[bytes]) -> bytes:
+    """Do the work of `public_weighted_sum` with libsodium, one multiplication after the other."""
+    require_scalars(scalars, "scalar")
+    pairs = zip(scalars, points, strict=True)
+    return add_all(multiply_base(scalar) if point == GENERATOR else multiply(scalar, point) for scalar, point in pairs)
+
+
+def load_native(name: str = "koikoi_sdk.poker._ristretto") -> WeightedSum | None:
+    """Load the library built from ristretto.c, which does the work of `public_weighted_sum` about four times as fast.
+
+    Gives None where set-up found no compiler for it, or where it does not give one known sum: a
+    wrongly compiled library would accept false proofs.
+    """
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        library = ctypes.CDLL(spec.origin)
+        arguments = (_Out, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
+        function = _bind("koikoi_weighted_sum", *arguments, library=library)
+    except (OSError, AttributeError):
+        return None
+
+    def native(scalars: Sequence[bytes], points: Sequence[bytes]) -> bytes:
+        out = _Out()
+        if function(out, b"".join(scalars), b"".join(points), len(points)):
+            raise ProofError(Reason.FORM, "not points of ristretto255 and canonical scalars")
+        return out.raw
+
+    return native if _gives_the_known_sum(native) else None
+
+
+def _gives_the_known_sum(weighted_sum: WeightedSum) -> bool:
+    some = hash_to_point(bytes(range(2 * SIZE)))
+    scalars = (scalar_subtract(ZERO, ONE), scalar_reduce(b"\xa5" * 2 * SIZE), scalar_reduce(bytes(range(2 * SIZE))))
+    points = (some, subtract(GENERATOR, some), GENERATOR)
+    try:
+        return weighted_sum(scalars, points) == portable_weighted_sum(scalars, points)
+    except ProofError:
+        return False
+
+
+native_weighted_sum = load_native()
+ACCELERATED = native_weighted_sum is not None
+"""Whether proofs are checked with the project's own C library rather than with libsodium alone."""
+
+
+def public_weighted_sum(scalars: Sequence[bytes], points: Sequence[bytes]) -> bytes:
+    """Give the sum of scalar_i * point_i in variable time: for public values only, never for a secret.
+
+    Raises:
+        ProofError: FORM; a point is no valid encoding, or a scalar is not below the order.
+        ValueError: The lists have different lengths, or a member has not 32 bytes.
+    """
+    if len(scalars) != len(points):
+        raise ValueError(f"{len(scalars)} scalars for {len(points)} points")
+    _sized(*scalars, *points)
+    return (native_weighted_sum or portable_weighted_sum)(scalars, points)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from koikoi_sdk.poker import group
 from koikoi_sdk.poker.errors import Reason, require
-from koikoi_sdk.poker.group import add_all, multiply, multiply_base
+from koikoi_sdk.poker.group import add_all, multiply, multiply_base, public_weighted_sum
 from koikoi_sdk.poker.transcript import digest, scalar, secret_scalar, u16
 
 PROOF_SIZE = 2 * group.SIZE
@@ -85,9 +85,10 @@ def verify(equality: Equality, proof: bytes) -> None:
     require_form(proof)
     challenge, response = group.split(proof)
     st = equality.digest()
-    rho = _weights(st, len(equality.points))
-    base, image = _combine(rho, equality.points), _combine(rho, equality.images)
-    first = group.subtract(multiply_base(response), multiply(challenge, equality.key))
-    second = group.subtract(multiply(response, base), multiply(challenge, image))
+    minus = group.scalar_subtract(group.ZERO, challenge)
+    rho = [group.ONE, *_weights(st, len(equality.points))]
+    factors = [group.scalar_multiply(each, weight) for each in (response, minus) for weight in rho]
+    first = public_weighted_sum([response, minus], [group.GENERATOR, equality.key])
+    second = public_weighted_sum(factors, [*equality.points, *equality.images])
     holds = challenge == scalar("dleq/c", st, first, second)
     require(holds, Reason.PROOF, "the equality proof does not hold")

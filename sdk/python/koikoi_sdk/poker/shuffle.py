@@ -13,10 +13,11 @@ from functools import reduce
 from koikoi_sdk.poker import group
 from koikoi_sdk.poker.errors import Reason, require
 from koikoi_sdk.poker.group import (
+    GENERATOR,
     add,
-    add_all,
     multiply,
     multiply_base,
+    public_weighted_sum,
     scalar_add,
     scalar_multiply,
     scalar_subtract,
@@ -188,7 +189,7 @@ def _consistency(statement: Statement, layer: Layer, wp: Sequence[bytes], wk: by
 
 
 def verify(context: bytes, statement: Statement, proof: bytes) -> None:
-    """Accept a shuffle or refuse it; takes the same time for good and bad proofs.
+    """Accept a shuffle or refuse it; does the same work for good and bad proofs.
 
     All checks of section 10 that concern the statement itself are included (encodings, 48 different
     points, key not the base point); that the key is not the receiver's own is the caller's check.
@@ -209,18 +210,16 @@ def verify(context: bytes, statement: Statement, proof: bytes) -> None:
 def recompute(statement: Statement, proof: Proof, u: Sequence[bytes]) -> Announcement:
     """Give the announcement that the responses imply: the six equations of section 5."""
     h, hs = generators()
-    e, subtract = proof.challenge, group.subtract
-    product = reduce(scalar_multiply, u)
-    rows = subtract(add_all(proof.commitments), generators_sum())
-    end = subtract(proof.chain[-1], multiply(product, h))
-    matrix = multiply(e, weighted_sum(u, proof.commitments))
-    deck = multiply(proof.sk, weighted_sum(u, statement.before))
-    links = map(_link, proof.sh, proof.sp, (h, *proof.chain[:-1]))
+    minus_e, minus_sk = (scalar_subtract(group.ZERO, each) for each in (proof.challenge, proof.sk))
+    rows = group.subtract(group.add_all(proof.commitments), generators_sum())
+    end = scalar_multiply(proof.challenge, reduce(scalar_multiply, u))
+    matrix, deck = ([scalar_multiply(factor, weight) for weight in u] for factor in (minus_e, minus_sk))
+    links = zip(proof.sh, proof.sp, (h, *proof.chain), proof.chain, strict=False)
     return Announcement(
-        t1=subtract(multiply_base(proof.s1), multiply(e, rows)),
-        t2=subtract(multiply_base(proof.s2), multiply(e, end)),
-        t3=subtract(add(multiply_base(proof.s3), weighted_sum(proof.sp, hs)), matrix),
-        t4=subtract(weighted_sum(proof.sp, statement.after), deck),
-        t6=subtract(multiply_base(proof.sk), multiply(e, statement.key)),
-        th=tuple(subtract(link, multiply(e, point)) for link, point in zip(links, proof.chain, strict=True)),
+        t1=public_weighted_sum((proof.s1, minus_e), (GENERATOR, rows)),
+        t2=public_weighted_sum((proof.s2, minus_e, end), (GENERATOR, proof.chain[-1], h)),
+        t3=public_weighted_sum((proof.s3, *proof.sp, *matrix), (GENERATOR, *hs, *proof.commitments)),
+        t4=public_weighted_sum((*proof.sp, *deck), (*statement.after, *statement.before)),
+        t6=public_weighted_sum((proof.sk, minus_e), (GENERATOR, statement.key)),
+        th=tuple(public_weighted_sum((sh, sp, minus_e), (GENERATOR, last, this)) for sh, sp, last, this in links),
     )
