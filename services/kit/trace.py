@@ -7,6 +7,7 @@ never a key, an argument, a value, an address or an id of ours. `tracestate` and
 """
 
 import asyncio
+import logging
 import os
 import random
 import re
@@ -181,6 +182,7 @@ def exporting(service: str, environ: Mapping[str, str] = os.environ) -> Iterator
         def generate_trace_id(self) -> int:  # of a trace that begins here
             return int(current().id, 16)
 
+    logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)  # each try that fails is a warning
     names = {"service.name": service, "service.namespace": "koikoi", "service.instance.id": secrets.token_hex(8)}
     resource = Resource.create(names)
     provider = TracerProvider(sampler=ALWAYS_ON, resource=resource, shutdown_on_exit=False, id_generator=Ids())

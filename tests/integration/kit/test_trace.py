@@ -387,6 +387,16 @@ async def test_a_collector_that_is_away_or_slow_costs_no_call_anything(urls, log
     assert threading.active_count() <= before + 8
 
 
+def test_the_queue_is_bounded_and_keeps_the_newest(logs):
+    with collecting(delay_s=60) as collector, exporting(collector.endpoint):
+        for number in range(4000):
+            trace.begin(SAMPLED).open(f"call {number}")
+            trace.current().close()
+        collector.closed.set()  # it wakes up
+    assert 2048 <= len(collector.spans) <= 2048 + 2 * 256, "the queue, and what was on its way"
+    assert "call 3999" in {span.name for span in collector.spans}
+
+
 async def test_what_is_left_is_sent_at_the_end(urls, logs):
     started = time.perf_counter()
     with tracing(delay_s=0.3) as collector:
