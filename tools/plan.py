@@ -8,6 +8,7 @@ import random
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 from services.kit.settings import SettingsError, host_port
@@ -16,6 +17,7 @@ __all__ = ["PORTS", "SERVICES", "Plan", "PlanError", "free_ports", "make_plan", 
 
 SERVICES = ("auth", "lobby", "match", "ranking", "gateway")
 PROVIDER_CLIENT_ID = "koikoi-development"
+PROVIDER_REDIRECT_CLIENT_ID = "koikoi-development-redirect"
 
 # The setting that moves each listener, what it is, and its port in `make run`.
 PORTS: dict[str, tuple[str, int]] = {
@@ -96,7 +98,9 @@ def make_plan(
             "KOIKOI_AUTH_TOKEN_SECRET": token_secret,
             "KOIKOI_AUTH_OIDC_ISSUER": provider,
             "KOIKOI_AUTH_OIDC_JWKS_URL": f"{provider}/jwks",
-            "KOIKOI_AUTH_OIDC_CLIENT_IDS": PROVIDER_CLIENT_ID,
+            "KOIKOI_AUTH_OIDC_AUTHORIZE_URL": f"{provider}/authorize",
+            "KOIKOI_AUTH_OIDC_TOKEN_URL": f"{provider}/token",
+            "KOIKOI_AUTH_PUBLIC_URL": _public_url(at["KOIKOI_GATEWAY_HTTP_ADDRESS"]),
         },
         "lobby": {"KOIKOI_LOBBY_KEY_DIRECTORY": str(keys / "lobby"), "KOIKOI_LOBBY_AUTH_TARGET": targets["AUTH"]},
         "match": {
@@ -110,6 +114,8 @@ def make_plan(
         },
         "gateway": {f"KOIKOI_GATEWAY_{name}_TARGET": target for name, target in targets.items()},
     }
+    if "KOIKOI_AUTH_OIDC_CLIENT_IDS" not in environ:
+        _add_clients(settings, token_secret)
     for process, own in settings.items():
         prefix = f"KOIKOI_{process.upper()}_"
         own |= {name: address for name, address in at.items() if name.startswith(prefix)}
@@ -153,6 +159,28 @@ def free_ports() -> dict[str, int]:
 def _names(address: str) -> list[str]:
     _, _, port = address.rpartition(":")
     return [f"127.0.0.1:{port}", f"localhost:{port}", address]
+
+
+def _add_clients(settings: dict[str, dict[str, str]], token_secret: str) -> None:
+    """Make our two clients known to the local provider and to auth: one for bots, one with a secret for redirects."""
+    secret = "development-" + sha256(f"provider client {token_secret}".encode()).hexdigest()
+    settings["provider"] |= {
+        "KOIKOI_PROVIDER_CLIENTS": f"{PROVIDER_CLIENT_ID},{PROVIDER_REDIRECT_CLIENT_ID}:{secret}",
+        "KOIKOI_PROVIDER_REDIRECT_URIS": f"{settings['auth']['KOIKOI_AUTH_PUBLIC_URL']}/sign-in/callback",
+    }
+    settings["auth"] |= {
+        "KOIKOI_AUTH_OIDC_CLIENT_IDS": f"{PROVIDER_CLIENT_ID},{PROVIDER_REDIRECT_CLIENT_ID}",
+        "KOIKOI_AUTH_OIDC_REDIRECT_CLIENT_ID": PROVIDER_REDIRECT_CLIENT_ID,
+        "KOIKOI_AUTH_OIDC_CLIENT_SECRET": secret,
+    }
+
+
+def _public_url(gateway_address: str) -> str:
+    """Return where a browser on this machine reaches the gateway; empty when plain http must not go there."""
+    host, _, port = gateway_address.rpartition(":")
+    if host in {"0.0.0.0", "[::]"}:  # noqa: S104 - nothing listens here; a browser cannot dial it
+        host = "127.0.0.1"
+    return f"http://{host}:{port}" if host in {"127.0.0.1", "[::1]", "localhost"} else ""
 
 
 def _given(environ: Mapping[str, str], suffix: str) -> dict[str, str]:

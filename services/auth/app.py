@@ -4,20 +4,26 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 
+from aiohttp import ClientSession
 from koikoi.auth.v1.auth_service_pb2_grpc import add_AuthServiceServicer_to_server
 from redis.asyncio import Redis
 
 from services.auth.chance import SystemChance
 from services.auth.domain.identity import ProviderRules
 from services.auth.domain.sessions import RefreshTokens
+from services.auth.issuance import Issuance, Policy
+from services.auth.oidc.code_exchange import HttpCodeExchange
 from services.auth.oidc.key_cache import KeyCache
 from services.auth.oidc.key_source import HttpKeySource, open_http_session
 from services.auth.oidc.verifier import IdTokenVerifier
+from services.auth.redirects import RedirectPolicy, RedirectSignIn
 from services.auth.rpc.handlers import ANONYMOUS, AuthHandlers
-from services.auth.service import AuthService, Policy
+from services.auth.service import AuthService
 from services.auth.settings import GENERATED_MARK, PREFIX, Settings, read_settings
 from services.auth.store.postgres import MIGRATIONS, SCHEMA, PostgresAccounts
+from services.auth.store.redirects import RedisRedirects
 from services.auth.store.redis import Rates, RedisChallenges, RedisLimits, RevocationStream
 from services.kit import log, postgres
 from services.kit.app import App, start_task
@@ -43,27 +49,28 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
         await postgres.check_migrations(pool, SCHEMA, MIGRATIONS)
         redis = await _open_redis(stack, settings.redis_url)
         stream = await _open_redis(stack, settings.revocations_redis_url or settings.redis_url)
+        http = open_http_session()
+        stack.push_async_callback(http.close)
         keys = SigningKeys(settings.key_directory, clock, create=settings.environment != "production")
         accounts = PostgresAccounts(pool)
-        service = AuthService(
+        shared = _Shared(
             policy=_policy(settings),
             accounts=accounts,
-            challenges=RedisChallenges(redis, clock),
-            limits=RedisLimits(redis, clock, Rates(settings.address_per_minute, settings.device_per_minute)),
-            provider=await _open_provider(stack, settings, clock),
+            limits=RedisLimits(redis, clock, _rates(settings)),
+            provider=IdTokenVerifier(_open_key_cache(stack, http, settings, clock)),
             signer=keys,
-            announcements=RevocationStream(stream),
             refresh_tokens=RefreshTokens(_token_secret(settings).encode()),
-            chance=SystemChance(),
             clock=clock,
         )
+        service = shared.auth_service(RedisChallenges(redis, clock), RevocationStream(stream))
+        redirects = shared.redirect_sign_in(settings, RedisRedirects(redis, clock), http)
         _start_chores(stack, service, accounts, clock)
         health, metrics = Health({"postgres": lambda: pool.fetchval("SELECT 1"), "redis": redis.ping}), Metrics("auth")
         metrics_port = await stack.enter_async_context(serve_http(settings.metrics_address, health, metrics))
         grpc_port = await stack.enter_async_context(
             start_server(
                 address=settings.grpc_address,
-                services=[lambda server: add_AuthServiceServicer_to_server(AuthHandlers(service), server)],
+                services=[lambda server: add_AuthServiceServicer_to_server(AuthHandlers(service, redirects), server)],
                 health=health,
                 metrics=metrics,
                 verifier=AccessTokenVerifier(_own_keys(settings, keys, clock), settings.audience, clock),
@@ -77,6 +84,76 @@ async def build(environ: Mapping[str, str], *, clock: Clock | None = None) -> As
 async def migrate(environ: Mapping[str, str]) -> None:
     """Bring the schema up to date."""
     await postgres.migrate(load(Settings, PREFIX, environ).database_url, SCHEMA, MIGRATIONS)
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """Holds what both groups of use cases take."""
+
+    policy: Policy
+    accounts: PostgresAccounts
+    limits: RedisLimits
+    provider: IdTokenVerifier
+    signer: SigningKeys
+    refresh_tokens: RefreshTokens
+    clock: Clock
+    chance: SystemChance = field(default_factory=SystemChance)
+
+    @property
+    def issuance(self) -> Issuance:
+        return Issuance(
+            policy=self.policy,
+            accounts=self.accounts,
+            signer=self.signer,
+            refresh_tokens=self.refresh_tokens,
+            chance=self.chance,
+            clock=self.clock,
+        )
+
+    def auth_service(self, challenges: RedisChallenges, announcements: RevocationStream) -> AuthService:
+        return AuthService(
+            policy=self.policy,
+            accounts=self.accounts,
+            challenges=challenges,
+            limits=self.limits,
+            provider=self.provider,
+            issuance=self.issuance,
+            signer=self.signer,
+            announcements=announcements,
+            refresh_tokens=self.refresh_tokens,
+            chance=self.chance,
+            clock=self.clock,
+        )
+
+    def redirect_sign_in(self, settings: Settings, redirects: RedisRedirects, http: ClientSession) -> RedirectSignIn:
+        policy = RedirectPolicy(
+            public_url=settings.public_url,
+            authorize_url=settings.oidc_authorize_url,
+            client_id=settings.redirect_client_id,
+            redirect_uris=frozenset(settings.redirect_uris),
+        )
+        exchange = HttpCodeExchange(
+            http,
+            settings.oidc_token_url,
+            client_id=settings.redirect_client_id,
+            client_secret=settings.oidc_client_secret,
+            callback_url=policy.callback_url,
+        )
+        return RedirectSignIn(
+            policy=self.policy,
+            redirect_policy=policy,
+            redirects=redirects,
+            limits=self.limits,
+            provider=self.provider,
+            exchange=exchange,
+            issuance=self.issuance,
+            chance=self.chance,
+            clock=self.clock,
+        )
+
+
+def _rates(settings: Settings) -> Rates:
+    return Rates(settings.address_per_minute, settings.account_per_minute, settings.device_per_minute)
 
 
 def _policy(settings: Settings) -> Policy:
@@ -96,12 +173,10 @@ async def _open_redis(stack: AsyncExitStack, url: str) -> Redis:
     return client
 
 
-async def _open_provider(stack: AsyncExitStack, settings: Settings, clock: Clock) -> IdTokenVerifier:
-    session = open_http_session()
-    stack.push_async_callback(session.close)
-    cache = KeyCache(HttpKeySource(session, settings.oidc_jwks_url), clock)
+def _open_key_cache(stack: AsyncExitStack, http: ClientSession, settings: Settings, clock: Clock) -> KeyCache:
+    cache = KeyCache(HttpKeySource(http, settings.oidc_jwks_url), clock)
     stack.push_async_callback(cache.close)
-    return IdTokenVerifier(cache)
+    return cache
 
 
 def _own_keys(settings: Settings, keys: SigningKeys, clock: Clock) -> KeySet:

@@ -6,8 +6,10 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from services.auth.domain.challenges import Challenge
+from services.auth.domain.devices import Device
 from services.auth.domain.identity import Identity
 from services.auth.domain.profiles import Profile
+from services.auth.domain.redirects import Grant, Journey, Ticket
 from services.auth.domain.sessions import Session
 
 
@@ -127,6 +129,30 @@ class Accounts(Protocol):
         """
         ...
 
+    async def list_devices(self, account_id: UUID, device_id: UUID, limit: int, now: float) -> Sequence[Device]:
+        """Return the account's devices that have a session or had one lately: `device_id` first, then the last used."""
+        ...
+
+    async def rename_device(self, request: Request, renamed_id: UUID, name: str) -> Device:
+        """Name a device of the account, once per request; an empty name gives it back its own.
+
+        Raises:
+            AccessTokenInvalid: The calling device was signed out.
+            DeviceUnknown: The account has no such device.
+            RequestIdReused: The request id was used for other content.
+        """
+        ...
+
+    async def revoke_device(self, request: Request, revoked_id: UUID) -> bool:
+        """End the session of a device of the account, once per request; says whether this call ended a live one.
+
+        Raises:
+            AccessTokenInvalid: The calling device was signed out. The request is not used up by that.
+            DeviceUnknown: The account has no such device.
+            RequestIdReused: The request id was used for other content.
+        """
+        ...
+
     async def unannounced(self, limit: int) -> Sequence[Revocation]:
         """Return sign-outs that were not announced yet, the oldest first."""
         ...
@@ -148,6 +174,47 @@ class Challenges(Protocol):
         ...
 
 
+class Redirects(Protocol):
+    """Keeps sign-ins by redirect on their way, by the hash of a secret; `take` gives each to one caller only."""
+
+    async def put_ticket(self, name: bytes, ticket: Ticket) -> None:
+        """Keep a ticket until it expires."""
+        ...
+
+    async def take_ticket(self, name: bytes) -> Ticket | None:
+        """Use up a ticket."""
+        ...
+
+    async def put_journey(self, name: bytes, journey: Journey) -> None:
+        """Keep a journey until its ticket would expire."""
+        ...
+
+    async def take_journey(self, name: bytes) -> Journey | None:
+        """Use up a journey."""
+        ...
+
+    async def put_grant(self, name: bytes, grant: Grant) -> None:
+        """Keep a grant until its challenge expires and a little longer, for repeated calls."""
+        ...
+
+    async def find_grant(self, name: bytes) -> Grant | None:
+        """Return a grant; that it is good for one sign-in only is kept by `Accounts`."""
+        ...
+
+
+class CodeExchange(Protocol):
+    """Exchanges the provider's authorization codes."""
+
+    async def id_token(self, code: str, verifier: str) -> str:
+        """Return the ID token the code stands for; nothing about it is verified.
+
+        Raises:
+            IdTokenInvalid: The provider refuses the code, or what it gives is no ID token.
+            IdentityProviderUnavailable: The provider does not answer as it should now.
+        """
+        ...
+
+
 class Limits(Protocol):
     """Counts calls; every method raises RateLimited when there were too many."""
 
@@ -163,16 +230,44 @@ class Limits(Protocol):
         """Count a SignIn that the device signed, before its ID token is checked."""
         ...
 
+    async def identified_sign_in(self, identity: Identity) -> None:
+        """Count a sign-in whose identity was verified."""
+        ...
+
+    async def start(self, address: str) -> None:
+        """Count an opened ticket."""
+        ...
+
+    async def finish(self, address: str) -> None:
+        """Count a return from the provider."""
+        ...
+
     async def refresh(self, address: str, session_id: UUID) -> None:
         """Count a RefreshSession."""
         ...
 
-    async def change(self, account_id: UUID) -> None:
-        """Count a change of a profile."""
+    async def proven_refresh(self, account_id: UUID) -> None:
+        """Count a RefreshSession that the device signed."""
         ...
 
-    async def sign_out(self, device_id: UUID) -> None:
+    async def read(self, address: str, account_id: UUID) -> None:
+        """Count a reading of what is the account's own."""
+        ...
+
+    async def change(self, address: str, account_id: UUID) -> None:
+        """Count a change of a profile or of a device's name."""
+        ...
+
+    async def sign_out(self, address: str, device_id: UUID) -> None:
         """Count a sign-out."""
+        ...
+
+    async def revoke(self, address: str, device_id: UUID) -> None:
+        """Count a RevokeDevice."""
+        ...
+
+    async def key_set(self, address: str) -> None:
+        """Count a reading of the public keys; never fails because the counter does."""
         ...
 
 

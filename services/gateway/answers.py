@@ -102,6 +102,15 @@ def retry_after_s(status: Status) -> int | None:
     return None
 
 
+def reason_of(status: Status) -> str:
+    """Give the typed reason of a status; empty when it has none."""
+    for detail in status.details:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info):
+            return str(info.reason)
+    return ""
+
+
 def code_of(status: Status) -> Code:
     """Give the code of an error's status."""
     try:

@@ -15,6 +15,7 @@ from services.gateway.documents import ApiDocument
 from services.gateway.methods import Method, public_methods
 from services.gateway.pages import FrontPage, KeySets, Probes
 from services.gateway.settings import Settings
+from services.gateway.signin import SignInPages
 from services.gateway.streaming import StreamDoor, StreamPlaces
 from services.gateway.unary import UnaryDoor
 from services.kit.app import App
@@ -69,6 +70,13 @@ def _application(
     )
     door, cross_origin = ConnectDoor(methods, unary, streams, metrics), CrossOrigin(settings.allowed_origins)
     document = ApiDocument()
+    sign_in = SignInPages(
+        backends,
+        metrics,
+        trusted_proxies=settings.trusted_proxies,
+        call_limit_s=settings.call_limit_s,
+        is_production=settings.environment == "production",
+    )
     probes, key_sets = Probes(health), KeySets(backends, clock, settings.key_set_age_s)
     application = web.Application(middlewares=[begin_trace, finish_calls, speak_json, cross_origin.preflight])
     application.on_response_prepare.extend([_hide_server, name_trace, cross_origin.mark])
@@ -80,6 +88,8 @@ def _application(
             web.get("/healthz", probes.healthz),
             web.get("/readyz", probes.readyz),
             web.get("/.well-known/{issuer}/jwks.json", key_sets.answer),
+            web.get("/sign-in/start", sign_in.start, allow_head=False),  # a look ahead must not use it up
+            web.get("/sign-in/callback", sign_in.callback, allow_head=False),
             web.route("*", "/{service}/{method}", door.answer),
         ]
     )

@@ -1,8 +1,11 @@
-"""The login page: type any name and e-mail address."""
+"""The login page: type any name and e-mail address, or take one of three."""
 
 from collections.abc import Mapping
 from html import escape
+from urllib.parse import urlencode
 
+ACCOUNTS = ("hana@example.test", "tsuru@example.test", "kame@example.test")
+_AT_ONCE = {"prompt": "none"}
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
     "Cache-Control": "no-store",
@@ -30,10 +33,15 @@ def login_page(parameters: Mapping[str, str]) -> str:
         if name not in {"email", "name"}
     )
     email = escape(parameters.get("login_hint", ""))
+    at_once = "".join(
+        f'<li><a href="/authorize?{escape(urlencode({**parameters, **_AT_ONCE, "login_hint": one}))}">{one}</a></li>'
+        for one in ACCOUNTS
+    )
     return _PAGE.format(
         content=f'<form method="post" action="/authorize">{hidden}'
         f'<label>E-mail <input name="email" type="email" required maxlength="200" value="{email}" autofocus></label>'
         '<label>Name <input name="name" maxlength="100"></label><button>Sign in</button></form>'
+        f"<p>Or at once as</p><ul>{at_once}</ul>"
     )
 
 

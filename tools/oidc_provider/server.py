@@ -33,6 +33,11 @@ from tools.oidc_provider.settings import PREFIX, ProviderSettings, check
 
 _EMAIL = re.compile(r"[^@\s\x00-\x1f]{1,100}@[^@\s\x00-\x1f]{1,100}")
 _OVERSIZE_BYTES = 200_000
+_TOKEN_ERRORS = {
+    "outage": (503, "temporarily_unavailable"),
+    "refused": (400, "invalid_grant"),
+    "invalid_client": (401, "invalid_client"),
+}
 
 
 class Provider:
@@ -141,6 +146,11 @@ class Provider:
 
     async def _token(self, request: web.Request) -> web.Response:
         headers = {"Cache-Control": "no-store"}
+        faults = self.faults
+        await asyncio.sleep(faults.token_delay_s)
+        if faults.token in _TOKEN_ERRORS:
+            status, error = _TOKEN_ERRORS[faults.token]
+            return web.json_response({"error": error}, status=status, headers=headers)
         try:
             granted, person = self._grant(request, _only_once(_texts(await request.post())))
         except GrantRefused as refusal:
@@ -148,13 +158,31 @@ class Provider:
             body = {"error": refusal.error, "error_description": str(refusal)}
             return web.json_response(body, status=status, headers=headers)
         claims = id_token_claims(self.issuer, granted, person, self._clock.now())
-        answer = {
+        answer: dict[str, object] = {
             "access_token": secrets.token_urlsafe(32),  # opens nothing; OAuth wants one
             "token_type": "Bearer",
             "expires_in": ID_TOKEN_LIFETIME_S,
             "id_token": self.keys.sign(claims, self.faults),
         }
-        return web.json_response(answer, headers=headers)
+        return self._token_answer(request, answer, headers)
+
+    def _token_answer(
+        self, request: web.Request, answer: dict[str, object], headers: Mapping[str, str]
+    ) -> web.Response:
+        body = json.dumps(answer)
+        match self.faults.token:
+            case "no_id_token":
+                body = json.dumps({name: value for name, value in answer.items() if name != "id_token"})
+            case "redirect":
+                return web.Response(status=307, headers={"Location": f"{self.issuer}/token?again"})
+            case "oversize":
+                body += " " * _OVERSIZE_BYTES
+            case "garbage":
+                body = "<html>" + body
+            case "hang_up":
+                assert request.transport is not None
+                request.transport.close()
+        return web.Response(text=body, content_type="application/json", headers=headers)
 
     def _grant(self, request: web.Request, form: Mapping[str, str]) -> tuple[AuthorizationRequest, Person]:
         client_id, secret = _client(request, form)

@@ -1,10 +1,13 @@
 """Why auth refuses a call: one class per reason of koikoi.auth.v1.Reason.
 
     AuthError
-    ├── INVALID_ARGUMENT    DeviceKeyInvalid, DisplayNameInvalid, AvatarInvalid, FieldInvalid, RequestIdReused
+    ├── INVALID_ARGUMENT    DeviceKeyInvalid, DisplayNameInvalid, AvatarInvalid, FieldInvalid, RequestIdReused,
+    │                       RedirectUriInvalid
     ├── UNAUTHENTICATED     ChallengeInvalid, IdTokenInvalid, SignatureInvalid, RefreshTokenInvalid,
-    │                       RefreshTokenReused, AccessTokenInvalid
+    │                       RefreshTokenReused, AccessTokenInvalid, RedirectInvalid, SignInCodeInvalid
     ├── PERMISSION_DENIED   DeviceKeyTaken
+    ├── NOT_FOUND           DeviceUnknown
+    ├── FAILED_PRECONDITION RedirectSignInOff
     ├── RESOURCE_EXHAUSTED  RateLimited
     └── UNAVAILABLE         IdentityProviderUnavailable
 
@@ -70,7 +73,7 @@ class RefreshTokenReused(AuthError):
 
 
 class IdentityProviderUnavailable(AuthError):
-    """The identity provider's keys cannot be read now."""
+    """The identity provider does not answer as it should now."""
 
     code = Code.UNAVAILABLE
     reason = "IDENTITY_PROVIDER_UNAVAILABLE"
@@ -116,3 +119,38 @@ class RequestIdReused(AuthError):
 
     code = Code.INVALID_ARGUMENT
     reason = "REQUEST_ID_REUSED"
+
+
+class RedirectUriInvalid(AuthError):
+    """The redirect_uri is neither one of the operator's nor a loopback address."""
+
+    code = Code.INVALID_ARGUMENT
+    reason = "REDIRECT_URI_INVALID"
+
+
+class RedirectSignInOff(AuthError):
+    """The operator has not set up sign-in by redirect."""
+
+    code = Code.FAILED_PRECONDITION
+    reason = "REDIRECT_SIGN_IN_OFF"
+
+
+class RedirectInvalid(AuthError):
+    """The redirect sign-in is unknown, used, too old, or another browser's."""
+
+    code = Code.UNAUTHENTICATED
+    reason = "REDIRECT_INVALID"
+
+
+class SignInCodeInvalid(AuthError):
+    """The sign-in code is unknown, used or too old, or the verifier does not fit."""
+
+    code = Code.UNAUTHENTICATED
+    reason = "SIGN_IN_CODE_INVALID"
+
+
+class DeviceUnknown(AuthError):
+    """The account has no such device."""
+
+    code = Code.NOT_FOUND
+    reason = "DEVICE_UNKNOWN"

@@ -31,6 +31,11 @@ class ProviderRules:
     client_ids: frozenset[str]
     skew_s: float = 60.0
 
+    @property
+    def issuer_names(self) -> frozenset[str]:
+        """Return what the provider may call itself."""
+        return _GOOGLE_NAMES if self.issuer == GOOGLE else frozenset({self.issuer})
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -52,7 +57,7 @@ def identify(claims: Mapping[str, object], rules: ProviderRules, nonce: str, now
     Raises:
         IdTokenInvalid: Metadata names the claim that is missing or wrong.
     """
-    _require(_is_one_of(claims.get("iss"), _issuer_names(rules.issuer)), "iss", "comes from another issuer")
+    _require(_is_one_of(claims.get("iss"), rules.issuer_names), "iss", "comes from another issuer")
     _require(_is_for_us(claims, rules.client_ids), "aud", "was made for another client")
     authorized = claims.get("azp")
     is_ours = authorized is None or _is_one_of(authorized, rules.client_ids)
@@ -69,10 +74,6 @@ def identify(claims: Mapping[str, object], rules: ProviderRules, nonce: str, now
     is_subject = isinstance(subject, str) and subject.isascii() and 0 < len(subject) <= _MAX_SUBJECT_CHARACTERS
     _require(is_subject and str(subject).isprintable(), "sub", "names nobody")
     return Identity(rules.issuer, str(subject))
-
-
-def _issuer_names(issuer: str) -> frozenset[str]:
-    return _GOOGLE_NAMES if issuer == GOOGLE else frozenset({issuer})
 
 
 def _is_for_us(claims: Mapping[str, object], client_ids: frozenset[str]) -> bool:

@@ -36,25 +36,28 @@ class HttpKeySource:
             ):
                 if response.status != 200:
                     raise FetchFailed(f"the answer has status {response.status}")
-                body = await self._read(response)
+                body = await read_bounded(response)
                 cache_control = ",".join(response.headers.getall("Cache-Control", []))
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise FetchFailed(f"the fetch ended with {type(error).__name__}") from None
+        if body is None:
+            raise FetchFailed(f"the answer is longer than {MAX_BODY_BYTES} bytes")
         try:
             return FetchedKeySet(json.loads(body), cache_control)
         except (ValueError, RecursionError):
             raise FetchFailed("the answer is no JSON") from None
 
-    @staticmethod
-    async def _read(response: aiohttp.ClientResponse) -> bytes:
-        body = bytearray()
-        async for chunk in response.content.iter_any():
-            body += chunk
-            if len(body) > MAX_BODY_BYTES:
-                raise FetchFailed(f"the answer is longer than {MAX_BODY_BYTES} bytes")
-        return bytes(body)
+
+async def read_bounded(response: aiohttp.ClientResponse) -> bytes | None:
+    """Read a body; nothing when it is longer than `MAX_BODY_BYTES`."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            return None
+    return bytes(body)
 
 
 def open_http_session() -> aiohttp.ClientSession:
-    """Make the session of a key source; close it with `await session.close()`."""
+    """Make the session that speaks with the provider; close it with `await session.close()`."""
     return aiohttp.ClientSession(auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)

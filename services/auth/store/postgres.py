@@ -13,6 +13,7 @@ from asyncpg import Record
 from asyncpg.pool import PoolConnectionProxy
 
 from services.auth.domain.challenges import challenge_hash, challenge_invalid
+from services.auth.domain.devices import Device, device_unknown
 from services.auth.domain.errors import DeviceKeyTaken, RequestIdReused
 from services.auth.domain.identity import Identity
 from services.auth.domain.profiles import Profile
@@ -28,6 +29,19 @@ _KEEP_REQUEST_S = 86_400.0
 
 _IS_SIGNED_IN = """
     SELECT EXISTS (SELECT FROM sessions WHERE account_id = $1 AND device_id = $2 AND end_time IS NULL)
+"""
+
+# One row per device key: its live session, else its last one.
+_DEVICES = """
+    SELECT device_id, name, create_time, last_use_time, is_signed_in FROM (
+        SELECT DISTINCT ON (device_key)
+            sessions.device_id, coalesce(devices.name, sessions.device_name) AS name, devices.create_time,
+            sessions.rotate_time AS last_use_time,
+            sessions.end_time IS NULL AND sessions.expire_time > $2 AS is_signed_in
+        FROM sessions JOIN devices USING (device_key)
+        WHERE sessions.account_id = $1 AND ($3::bytea IS NULL OR device_key = $3)
+        ORDER BY device_key, sessions.end_time IS NULL DESC, sessions.create_time DESC
+    ) AS latest ORDER BY device_id = $4 DESC, last_use_time DESC, device_id LIMIT $5
 """
 
 _Connection: TypeAlias = "PoolConnectionProxy[Record]"
@@ -140,6 +154,50 @@ class PostgresAccounts:
             )
         return len([row for row in ended if row["expire_time"] > request.time])
 
+    async def list_devices(self, account_id: UUID, device_id: UUID, limit: int, now: float) -> Sequence[Device]:
+        """Return the account's devices that have a session or had one lately: `device_id` first, then the last used."""
+        async with self._pool.acquire() as connection, connection.transaction():
+            if not await connection.fetchval(_IS_SIGNED_IN, account_id, device_id):
+                raise signed_out()
+            rows = await connection.fetch(_DEVICES, account_id, now, None, device_id, limit)
+        return [Device(*row) for row in rows]
+
+    async def rename_device(self, request: Request, renamed_id: UUID, name: str) -> Device:
+        """Name a device of the account, once per request; an empty name gives it back its own."""
+        async with self._pool.acquire() as connection, connection.transaction():
+            device_key = await _lock_device(connection, request.account_id, renamed_id)
+            is_first = await _is_first(connection, request)
+            if not await connection.fetchval(_IS_SIGNED_IN, request.account_id, request.device_id):
+                raise signed_out()
+            if is_first:
+                query = "UPDATE devices SET name = nullif($2, '') WHERE device_key = $1"
+                await connection.execute(query, device_key, name)
+            row = await connection.fetchrow(_DEVICES, request.account_id, request.time, device_key, renamed_id, 1)
+        assert row is not None, "a locked device has a session"
+        return Device(*row)
+
+    async def revoke_device(self, request: Request, revoked_id: UUID) -> bool:
+        """End the session of a device of the account, once per request; says whether this call ended a live one.
+
+        Of two devices that revoke each other at once, the account's lock lets one win; the other is signed out by then.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            await _lock_device(connection, request.account_id, revoked_id)
+            if not await _is_first(connection, request):
+                return False
+            if not await connection.fetchval(_IS_SIGNED_IN, request.account_id, request.device_id):
+                raise signed_out()
+            was_live = await connection.fetchval(
+                """
+                UPDATE sessions SET end_time = $3, end_reason = 'signed_out'
+                WHERE account_id = $1 AND device_id = $2 AND end_time IS NULL RETURNING expire_time > $3
+                """,
+                request.account_id,
+                revoked_id,
+                request.time,
+            )
+        return bool(was_live)
+
     async def unannounced(self, limit: int) -> Sequence[Revocation]:
         """Return sign-outs that were not announced yet, the oldest first."""
         rows = await self._pool.fetch(
@@ -211,6 +269,22 @@ async def _claim_device(connection: _Connection, device_key: bytes, account_id: 
     owner = await connection.fetchval("SELECT account_id FROM devices WHERE device_key = $1 FOR UPDATE", device_key)
     if owner != account_id:
         raise DeviceKeyTaken("The device key belongs to another account; create a new device key.", field="device_key")
+
+
+async def _lock_device(connection: _Connection, account_id: UUID, device_id: UUID) -> bytes:
+    """Return the key of a device of the account; no sign-in of the device goes on until the transaction ends."""
+    device_key = await connection.fetchval(
+        """
+        SELECT device_key FROM devices WHERE device_key =
+            (SELECT device_key FROM sessions WHERE account_id = $1 AND device_id = $2 LIMIT 1)
+        FOR UPDATE
+        """,
+        account_id,
+        device_id,
+    )
+    if device_key is None:
+        raise device_unknown()
+    return bytes(device_key)
 
 
 async def _find_attempt(connection: _Connection, record: SignInRecord) -> Record | None:

@@ -1,15 +1,19 @@
 """Challenges, limits and the stream of sign-outs in Redis. All of it may be lost: people sign in once more."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from uuid import UUID
 
 from redis.asyncio import Redis
 
 from services.auth.domain.challenges import Challenge, challenge_hash
 from services.auth.domain.errors import RateLimited
+from services.auth.domain.identity import Identity
 from services.auth.domain.sessions import REPLY_GRACE_S
 from services.auth.ports import Revocation
+from services.kit import redis
 from services.kit.clock import Clock
 from services.kit.limits import Limiter, address_group
 from services.kit.tokens import encode_base64url
@@ -18,6 +22,7 @@ REVOCATIONS = "revocations"
 # Far more sign-outs than happen while an access token or a match contract may outlive one (3 h). By number and not by
 # time: the clocks of auth and of Redis may differ.
 _KEEP_REVOCATIONS = 100_000
+_KEY_SET_PATIENCE_S = 0.5
 
 
 class RedisChallenges:
@@ -55,6 +60,7 @@ class Rates:
     """Says how many calls a minute are let through."""
 
     address_per_minute: int
+    account_per_minute: int
     device_per_minute: int
 
 
@@ -62,7 +68,8 @@ class RedisLimits:
     """Implements `ports.Limits`: exact windows of a minute, per address (IPv6 by /64) and per key, session, account.
 
     A stranger who knows a device's key (every opponent does) must not be able to use up its owner's calls: so unsigned
-    calls count per key only together with the address, and signed ones once the signature was verified.
+    calls count per key only together with the address, and signed ones once the signature was verified. Sign-outs and
+    revocations count per device and not per account: a thief of one device must not keep the others from ending it.
     """
 
     def __init__(self, client: Redis, clock: Clock, rates: Rates) -> None:
@@ -82,25 +89,65 @@ class RedisLimits:
         """Count a SignIn that the device signed, before its ID token is checked."""
         await self._take(f"sign-in:{device_key.hex()}")
 
+    async def identified_sign_in(self, identity: Identity) -> None:
+        """Count a sign-in whose identity was verified."""
+        person = sha256(f"{identity.issuer} {identity.subject}".encode()).hexdigest()
+        await self._take(f"sign-in:account:{person}", self._rates.account_per_minute)
+
+    async def start(self, address: str) -> None:
+        """Count an opened ticket."""
+        await self._take_address("start", address)
+
+    async def finish(self, address: str) -> None:
+        """Count a return from the provider."""
+        await self._take_address("finish", address)
+
     async def refresh(self, address: str, session_id: UUID) -> None:
         """Count a RefreshSession."""
         await self._take_address("refresh", address)
         await self._take(f"refresh:{session_id}")
 
-    async def change(self, account_id: UUID) -> None:
-        """Count a change of a profile."""
+    async def proven_refresh(self, account_id: UUID) -> None:
+        """Count a RefreshSession that the device signed."""
+        await self._take(f"refresh:account:{account_id}", self._rates.account_per_minute)
+
+    async def read(self, address: str, account_id: UUID) -> None:
+        """Count a reading of what is the account's own."""
+        await self._take_address("read", address)
+        await self._take(f"read:account:{account_id}", self._rates.account_per_minute)
+
+    async def change(self, address: str, account_id: UUID) -> None:
+        """Count a change of a profile or of a device's name."""
+        await self._take_address("change", address)
         await self._take(f"change:{account_id}")
 
-    async def sign_out(self, device_id: UUID) -> None:
-        """Count a sign-out; by device, so that a thief of one cannot keep the others from signing it out."""
+    async def sign_out(self, address: str, device_id: UUID) -> None:
+        """Count a sign-out."""
+        await self._take_address("sign-out", address)
         await self._take(f"sign-out:{device_id}")
+
+    async def revoke(self, address: str, device_id: UUID) -> None:
+        """Count a RevokeDevice."""
+        await self._take_address("revoke", address)
+        await self._take(f"revoke:{device_id}")
+
+    async def key_set(self, address: str) -> None:
+        """Count a reading of the public keys. They are in memory: they must not depend on Redis, nor wait for it."""
+        try:
+            async with asyncio.timeout(_KEY_SET_PATIENCE_S):
+                await self._take_address("key-set", address)
+        except TimeoutError:
+            pass
+        except Exception as error:
+            if not redis.is_outage(error):
+                raise
 
     async def _take_address(self, what: str, address: str) -> None:
         key = f"{what}:address:{address_group(address)}"
         await self._limiter.take(key, self._rates.address_per_minute, 60.0, RateLimited)
 
-    async def _take(self, key: str) -> None:
-        await self._limiter.take(key, self._rates.device_per_minute, 60.0, RateLimited)
+    async def _take(self, key: str, limit: int | None = None) -> None:
+        await self._limiter.take(key, limit or self._rates.device_per_minute, 60.0, RateLimited)
 
 
 class RevocationStream:

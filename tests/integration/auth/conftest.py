@@ -17,6 +17,8 @@ from tests.integration.auth.device import Device
 from tools.oidc_provider import Provider, ProviderSettings, open_provider
 from tools.oidc_provider.keys import ProviderKeys
 
+CLIENT_SECRET = "development-secret-of-the-web-client"
+
 
 @dataclass
 class World:
@@ -64,7 +66,9 @@ def provider_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def provider(provider_keys: Path, tmp_path: Path, fake_clock: FakeClock) -> AsyncIterator[Provider]:
     directory = tmp_path / "provider"
     shutil.copytree(provider_keys, directory)
-    async with open_provider(ProviderSettings(address="127.0.0.1:0", directory=directory), fake_clock) as provider:
+    clients = ("koikoi-development", f"koikoi-web:{CLIENT_SECRET}")
+    settings = ProviderSettings(address="127.0.0.1:0", directory=directory, clients=clients)
+    async with open_provider(settings, fake_clock) as provider:
         yield provider
 
 

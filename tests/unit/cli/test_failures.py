@@ -154,7 +154,7 @@ def test_home_that_cannot_be_written(koikoi: Koikoi, tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("login",), "give --provider and --as"),
+        (("login", "--as", "x"), "give --provider with --as"),
         (("login", "--id-token-file", "/nonexistent"), "No such file"),
         (("join",), "Missing argument 'CODE'"),
         (("host", "--preset", "poker"), "Invalid value for '--preset'"),

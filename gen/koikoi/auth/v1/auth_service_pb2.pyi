@@ -3,9 +3,11 @@
 isort:skip_file
 Sign-in with Google, accounts, devices and sessions."""
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
@@ -43,7 +45,7 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_REFRESH_TOKEN_REUSED: _Reason.ValueType  # 7
     """An old refresh token was shown again, so the whole session was ended; sign in again."""
     REASON_IDENTITY_PROVIDER_UNAVAILABLE: _Reason.ValueType  # 8
-    """The identity provider's keys cannot be read now; try again later."""
+    """The identity provider does not answer as it should now; try again later."""
     REASON_DISPLAY_NAME_INVALID: _Reason.ValueType  # 9
     """The display name breaks a rule (1-20 graphemes, NFKC, no invisible or control characters); metadata names the rule."""
     REASON_AVATAR_INVALID: _Reason.ValueType  # 10
@@ -60,6 +62,18 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """The same request_id was used before with other content; take a new one."""
     REASON_STORE_UNAVAILABLE: _Reason.ValueType  # 15
     """The service cannot reach its store now; nothing is known to have changed: repeat the call after the retry delay."""
+    REASON_REDIRECT_URI_INVALID: _Reason.ValueType  # 16
+    """The redirect_uri is neither one that the operator allows nor a loopback address (http://127.0.0.1 or http://[::1],
+    any port); use one that is.
+    """
+    REASON_REDIRECT_SIGN_IN_OFF: _Reason.ValueType  # 17
+    """The operator has not set up sign-in by redirect; sign in with an ID token."""
+    REASON_REDIRECT_INVALID: _Reason.ValueType  # 18
+    """The redirect sign-in is unknown, used, older than 10 minutes, or was opened in another browser; begin again."""
+    REASON_SIGN_IN_CODE_INVALID: _Reason.ValueType  # 19
+    """The sign-in code is unknown, used or older than 60 seconds, or the code_verifier does not fit it; begin again."""
+    REASON_DEVICE_UNKNOWN: _Reason.ValueType  # 20
+    """The account has no such device; list the devices."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Says why a call to auth failed; travels as ErrorInfo.reason without the prefix."""
@@ -83,7 +97,7 @@ REASON_REFRESH_TOKEN_INVALID: Reason.ValueType  # 6
 REASON_REFRESH_TOKEN_REUSED: Reason.ValueType  # 7
 """An old refresh token was shown again, so the whole session was ended; sign in again."""
 REASON_IDENTITY_PROVIDER_UNAVAILABLE: Reason.ValueType  # 8
-"""The identity provider's keys cannot be read now; try again later."""
+"""The identity provider does not answer as it should now; try again later."""
 REASON_DISPLAY_NAME_INVALID: Reason.ValueType  # 9
 """The display name breaks a rule (1-20 graphemes, NFKC, no invisible or control characters); metadata names the rule."""
 REASON_AVATAR_INVALID: Reason.ValueType  # 10
@@ -100,6 +114,18 @@ REASON_REQUEST_ID_REUSED: Reason.ValueType  # 14
 """The same request_id was used before with other content; take a new one."""
 REASON_STORE_UNAVAILABLE: Reason.ValueType  # 15
 """The service cannot reach its store now; nothing is known to have changed: repeat the call after the retry delay."""
+REASON_REDIRECT_URI_INVALID: Reason.ValueType  # 16
+"""The redirect_uri is neither one that the operator allows nor a loopback address (http://127.0.0.1 or http://[::1],
+any port); use one that is.
+"""
+REASON_REDIRECT_SIGN_IN_OFF: Reason.ValueType  # 17
+"""The operator has not set up sign-in by redirect; sign in with an ID token."""
+REASON_REDIRECT_INVALID: Reason.ValueType  # 18
+"""The redirect sign-in is unknown, used, older than 10 minutes, or was opened in another browser; begin again."""
+REASON_SIGN_IN_CODE_INVALID: Reason.ValueType  # 19
+"""The sign-in code is unknown, used or older than 60 seconds, or the code_verifier does not fit it; begin again."""
+REASON_DEVICE_UNKNOWN: Reason.ValueType  # 20
+"""The account has no such device; list the devices."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final
@@ -239,6 +265,268 @@ class SignInResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SignInResponse: _TypeAlias = SignInResponse  # noqa: Y015
+
+@_typing.final
+class BeginRedirectSignInRequest(_message.Message):
+    """Begins a redirect sign-in."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEVICE_KEY_FIELD_NUMBER: _builtins.int
+    REDIRECT_URI_FIELD_NUMBER: _builtins.int
+    CLIENT_STATE_FIELD_NUMBER: _builtins.int
+    CODE_CHALLENGE_FIELD_NUMBER: _builtins.int
+    device_key: _builtins.bytes
+    """Is the device's Ed25519 public key, 32 bytes."""
+    redirect_uri: _builtins.str
+    """Is where the browser comes back to: exactly one that the operator allows, or a loopback address (RFC 8252)."""
+    client_state: _builtins.str
+    """Comes back as `state`: 16-512 characters of A-Z a-z 0-9 - . _ ~; random, and kept with what began the sign-in."""
+    code_challenge: _builtins.str
+    """Is base64url(SHA-256(code_verifier)), 43 characters (RFC 7636, S256)."""
+    def __init__(
+        self,
+        *,
+        device_key: _builtins.bytes = ...,
+        redirect_uri: _builtins.str = ...,
+        client_state: _builtins.str = ...,
+        code_challenge: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_state", b"client_state", "code_challenge", b"code_challenge", "device_key", b"device_key", "redirect_uri", b"redirect_uri"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BeginRedirectSignInRequest: _TypeAlias = BeginRedirectSignInRequest  # noqa: Y015
+
+@_typing.final
+class BeginRedirectSignInResponse(_message.Message):
+    """Carries the address for the browser."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AUTHORIZE_URL_FIELD_NUMBER: _builtins.int
+    CHALLENGE_FIELD_NUMBER: _builtins.int
+    ISSUER_FIELD_NUMBER: _builtins.int
+    EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    authorize_url: _builtins.str
+    """Is the address to open in the user's browser; works once."""
+    challenge: _builtins.bytes
+    """Is the single-use challenge, 32 bytes; goes into the device's signature."""
+    issuer: _builtins.str
+    """Is the issuer name of this auth service; goes into the device's signature, and comes back as `iss`."""
+    @_builtins.property
+    def expire_time(self) -> _timestamp_pb2.Timestamp:
+        """Is when the browser must have come back."""
+
+    def __init__(
+        self,
+        *,
+        authorize_url: _builtins.str = ...,
+        challenge: _builtins.bytes = ...,
+        issuer: _builtins.str = ...,
+        expire_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expire_time", b"expire_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["authorize_url", b"authorize_url", "challenge", b"challenge", "expire_time", b"expire_time", "issuer", b"issuer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BeginRedirectSignInResponse: _TypeAlias = BeginRedirectSignInResponse  # noqa: Y015
+
+@_typing.final
+class CompleteRedirectSignInRequest(_message.Message):
+    """Shows the code of a redirect sign-in and proves possession of code_verifier and device key."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    CODE_VERIFIER_FIELD_NUMBER: _builtins.int
+    DEVICE_SIGNATURE_FIELD_NUMBER: _builtins.int
+    DEVICE_NAME_FIELD_NUMBER: _builtins.int
+    DISPLAY_NAME_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """Is the code that came back."""
+    code_verifier: _builtins.str
+    """Is what code_challenge was made of: 43-128 characters of A-Z a-z 0-9 - . _ ~."""
+    device_signature: _builtins.bytes
+    """Is the Ed25519 signature, 64 bytes, over T("auth", "sign-in", issuer, "", device_key, challenge, SHA-256(code))."""
+    device_name: _builtins.str
+    """Names the device for the account's owner, 0-40 graphemes."""
+    display_name: _builtins.str
+    """Is the wished display name of a new account, 1-20 graphemes; empty for a generated one. Ignored for a known account."""
+    request_id: _builtins.str
+    """Makes a repeated call safe: 1-64 characters, unique per attempt."""
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        code_verifier: _builtins.str = ...,
+        device_signature: _builtins.bytes = ...,
+        device_name: _builtins.str = ...,
+        display_name: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "code_verifier", b"code_verifier", "device_name", b"device_name", "device_signature", b"device_signature", "display_name", b"display_name", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompleteRedirectSignInRequest: _TypeAlias = CompleteRedirectSignInRequest  # noqa: Y015
+
+@_typing.final
+class CompleteRedirectSignInResponse(_message.Message):
+    """Carries the new session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
+    IS_NEW_ACCOUNT_FIELD_NUMBER: _builtins.int
+    is_new_account: _builtins.bool
+    """Is true when this sign-in created the account."""
+    @_builtins.property
+    def session(self) -> Global___Session:
+        """Is the session."""
+
+    @_builtins.property
+    def profile(self) -> Global___Profile:
+        """Is the account's profile."""
+
+    def __init__(
+        self,
+        *,
+        session: Global___Session | None = ...,
+        profile: Global___Profile | None = ...,
+        is_new_account: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["profile", b"profile", "session", b"session"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_new_account", b"is_new_account", "profile", b"profile", "session", b"session"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompleteRedirectSignInResponse: _TypeAlias = CompleteRedirectSignInResponse  # noqa: Y015
+
+@_typing.final
+class StartRedirectSignInRequest(_message.Message):
+    """Shows the ticket of authorize_url."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TICKET_FIELD_NUMBER: _builtins.int
+    ticket: _builtins.str
+    """Is the ticket."""
+    def __init__(
+        self,
+        *,
+        ticket: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ticket", b"ticket"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartRedirectSignInRequest: _TypeAlias = StartRedirectSignInRequest  # noqa: Y015
+
+@_typing.final
+class StartRedirectSignInResponse(_message.Message):
+    """Says what the browser keeps and where it goes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOCATION_FIELD_NUMBER: _builtins.int
+    COOKIE_FIELD_NUMBER: _builtins.int
+    COOKIE_LIFETIME_S_FIELD_NUMBER: _builtins.int
+    IS_SECURE_FIELD_NUMBER: _builtins.int
+    location: _builtins.str
+    """Is the address at the identity provider."""
+    cookie: _builtins.str
+    """Is the value of the cookie that binds the browser."""
+    cookie_lifetime_s: _builtins.int
+    """Is how long the cookie lives, in seconds."""
+    is_secure: _builtins.bool
+    """Is true when our own pages are reached over https."""
+    def __init__(
+        self,
+        *,
+        location: _builtins.str = ...,
+        cookie: _builtins.str = ...,
+        cookie_lifetime_s: _builtins.int = ...,
+        is_secure: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cookie", b"cookie", "cookie_lifetime_s", b"cookie_lifetime_s", "is_secure", b"is_secure", "location", b"location"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartRedirectSignInResponse: _TypeAlias = StartRedirectSignInResponse  # noqa: Y015
+
+@_typing.final
+class FinishRedirectSignInRequest(_message.Message):
+    """Shows what the identity provider sent the browser back with."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    ISSUER_FIELD_NUMBER: _builtins.int
+    COOKIE_FIELD_NUMBER: _builtins.int
+    state: _builtins.str
+    """Is the provider's `state`."""
+    code: _builtins.str
+    """Is the provider's `code`; empty with an error."""
+    error: _builtins.str
+    """Is the provider's `error`; empty without one."""
+    issuer: _builtins.str
+    """Is the provider's `iss`; empty when it sends none (RFC 9207)."""
+    cookie: _builtins.str
+    """Is the value of the browser's cookie."""
+    def __init__(
+        self,
+        *,
+        state: _builtins.str = ...,
+        code: _builtins.str = ...,
+        error: _builtins.str = ...,
+        issuer: _builtins.str = ...,
+        cookie: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "cookie", b"cookie", "error", b"error", "issuer", b"issuer", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FinishRedirectSignInRequest: _TypeAlias = FinishRedirectSignInRequest  # noqa: Y015
+
+@_typing.final
+class FinishRedirectSignInResponse(_message.Message):
+    """Says where the browser goes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOCATION_FIELD_NUMBER: _builtins.int
+    location: _builtins.str
+    """Is redirect_uri with code or error, state and iss."""
+    def __init__(
+        self,
+        *,
+        location: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["location", b"location"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FinishRedirectSignInResponse: _TypeAlias = FinishRedirectSignInResponse  # noqa: Y015
 
 @_typing.final
 class Session(_message.Message):
@@ -415,6 +703,195 @@ class SignOutResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SignOutResponse: _TypeAlias = SignOutResponse  # noqa: Y015
+
+@_typing.final
+class Device(_message.Message):
+    """Is a device of an account."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEVICE_ID_FIELD_NUMBER: _builtins.int
+    DEVICE_NAME_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    LAST_USE_TIME_FIELD_NUMBER: _builtins.int
+    IS_CURRENT_FIELD_NUMBER: _builtins.int
+    IS_SIGNED_IN_FIELD_NUMBER: _builtins.int
+    device_id: _builtins.str
+    """Names the device until it is signed out."""
+    device_name: _builtins.str
+    """Is the name it was given, or the one it gave itself; may be empty."""
+    is_current: _builtins.bool
+    """Is true for the device that asks."""
+    is_signed_in: _builtins.bool
+    """Is true while it is signed in."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """Is when its key first signed in."""
+
+    @_builtins.property
+    def last_use_time(self) -> _timestamp_pb2.Timestamp:
+        """Is when it last signed in or refreshed its session (every 15 minutes while in use)."""
+
+    def __init__(
+        self,
+        *,
+        device_id: _builtins.str = ...,
+        device_name: _builtins.str = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        last_use_time: _timestamp_pb2.Timestamp | None = ...,
+        is_current: _builtins.bool = ...,
+        is_signed_in: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "last_use_time", b"last_use_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "device_id", b"device_id", "device_name", b"device_name", "is_current", b"is_current", "is_signed_in", b"is_signed_in", "last_use_time", b"last_use_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Device: _TypeAlias = Device  # noqa: Y015
+
+@_typing.final
+class ListDevicesRequest(_message.Message):
+    """Asks for the devices of the caller's account."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListDevicesRequest: _TypeAlias = ListDevicesRequest  # noqa: Y015
+
+@_typing.final
+class ListDevicesResponse(_message.Message):
+    """Carries the devices."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEVICES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def devices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Device]:
+        """Holds at most 100 devices."""
+
+    def __init__(
+        self,
+        *,
+        devices: _abc.Iterable[Global___Device] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["devices", b"devices"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListDevicesResponse: _TypeAlias = ListDevicesResponse  # noqa: Y015
+
+@_typing.final
+class RenameDeviceRequest(_message.Message):
+    """Renames a device."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEVICE_ID_FIELD_NUMBER: _builtins.int
+    DEVICE_NAME_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    device_id: _builtins.str
+    """Is the device's id."""
+    device_name: _builtins.str
+    """Is the new name, 0-40 graphemes; empty for the name it gives itself."""
+    request_id: _builtins.str
+    """Makes a repeated call safe: 1-64 characters."""
+    def __init__(
+        self,
+        *,
+        device_id: _builtins.str = ...,
+        device_name: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device_id", b"device_id", "device_name", b"device_name", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenameDeviceRequest: _TypeAlias = RenameDeviceRequest  # noqa: Y015
+
+@_typing.final
+class RenameDeviceResponse(_message.Message):
+    """Carries the renamed device."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEVICE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def device(self) -> Global___Device:
+        """Is the device as it is now."""
+
+    def __init__(
+        self,
+        *,
+        device: Global___Device | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["device", b"device"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device", b"device"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RenameDeviceResponse: _TypeAlias = RenameDeviceResponse  # noqa: Y015
+
+@_typing.final
+class RevokeDeviceRequest(_message.Message):
+    """Ends a device's session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEVICE_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    device_id: _builtins.str
+    """Is the device's id."""
+    request_id: _builtins.str
+    """Makes a repeated call safe: 1-64 characters."""
+    def __init__(
+        self,
+        *,
+        device_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device_id", b"device_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RevokeDeviceRequest: _TypeAlias = RevokeDeviceRequest  # noqa: Y015
+
+@_typing.final
+class RevokeDeviceResponse(_message.Message):
+    """Says whether something was ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HAS_ENDED_SESSION_FIELD_NUMBER: _builtins.int
+    has_ended_session: _builtins.bool
+    """Is true when this call ended a live session (false when repeated)."""
+    def __init__(
+        self,
+        *,
+        has_ended_session: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["has_ended_session", b"has_ended_session"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RevokeDeviceResponse: _TypeAlias = RevokeDeviceResponse  # noqa: Y015
 
 @_typing.final
 class GetProfileRequest(_message.Message):

@@ -48,6 +48,26 @@ class AuthServiceStub:
                 request_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.SignInRequest.SerializeToString,
                 response_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.SignInResponse.FromString,
                 _registered_method=True)
+        self.BeginRedirectSignIn = channel.unary_unary(
+                '/koikoi.auth.v1.AuthService/BeginRedirectSignIn',
+                request_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.BeginRedirectSignInRequest.SerializeToString,
+                response_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.BeginRedirectSignInResponse.FromString,
+                _registered_method=True)
+        self.CompleteRedirectSignIn = channel.unary_unary(
+                '/koikoi.auth.v1.AuthService/CompleteRedirectSignIn',
+                request_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.CompleteRedirectSignInRequest.SerializeToString,
+                response_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.CompleteRedirectSignInResponse.FromString,
+                _registered_method=True)
+        self.StartRedirectSignIn = channel.unary_unary(
+                '/koikoi.auth.v1.AuthService/StartRedirectSignIn',
+                request_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.StartRedirectSignInRequest.SerializeToString,
+                response_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.StartRedirectSignInResponse.FromString,
+                _registered_method=True)
+        self.FinishRedirectSignIn = channel.unary_unary(
+                '/koikoi.auth.v1.AuthService/FinishRedirectSignIn',
+                request_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.FinishRedirectSignInRequest.SerializeToString,
+                response_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.FinishRedirectSignInResponse.FromString,
+                _registered_method=True)
         self.RefreshSession = channel.unary_unary(
                 '/koikoi.auth.v1.AuthService/RefreshSession',
                 request_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RefreshSessionRequest.SerializeToString,
@@ -57,6 +77,21 @@ class AuthServiceStub:
                 '/koikoi.auth.v1.AuthService/SignOut',
                 request_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.SignOutRequest.SerializeToString,
                 response_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.SignOutResponse.FromString,
+                _registered_method=True)
+        self.ListDevices = channel.unary_unary(
+                '/koikoi.auth.v1.AuthService/ListDevices',
+                request_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.ListDevicesRequest.SerializeToString,
+                response_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.ListDevicesResponse.FromString,
+                _registered_method=True)
+        self.RenameDevice = channel.unary_unary(
+                '/koikoi.auth.v1.AuthService/RenameDevice',
+                request_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RenameDeviceRequest.SerializeToString,
+                response_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RenameDeviceResponse.FromString,
+                _registered_method=True)
+        self.RevokeDevice = channel.unary_unary(
+                '/koikoi.auth.v1.AuthService/RevokeDevice',
+                request_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RevokeDeviceRequest.SerializeToString,
+                response_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RevokeDeviceResponse.FromString,
                 _registered_method=True)
         self.GetProfile = channel.unary_unary(
                 '/koikoi.auth.v1.AuthService/GetProfile',
@@ -105,6 +140,51 @@ class AuthServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def BeginRedirectSignIn(self, request, context):
+        """Begins a sign-in in a browser, for clients that cannot get an ID token themselves.
+
+        Anybody may call it. Open authorize_url in the user's browser within 10 minutes; it works once. In the end the
+        browser comes back to redirect_uri with the query parameters `code`, `state` (client_state) and `iss` (issuer), or
+        with `error` (RFC 6749: access_denied, temporarily_unavailable, server_error), `error_description`, `state` and
+        `iss`. Check `state` and `iss` before anything else, then call CompleteRedirectSignIn. Errors: INVALID_ARGUMENT
+        (FIELD_INVALID, DEVICE_KEY_INVALID, REDIRECT_URI_INVALID), FAILED_PRECONDITION (REDIRECT_SIGN_IN_OFF),
+        RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompleteRedirectSignIn(self, request, context):
+        """Exchanges the code of a redirect sign-in and the device's signature for a session.
+
+        Anybody who holds code, code_verifier and device key may call it. A code lives for 60 seconds and is good for one
+        sign-in; the same request_id with the same content answers the same session again for 30 seconds. Errors:
+        INVALID_ARGUMENT (FIELD_INVALID, DISPLAY_NAME_INVALID, REQUEST_ID_REUSED), UNAUTHENTICATED (SIGN_IN_CODE_INVALID,
+        SIGNATURE_INVALID), PERMISSION_DENIED (DEVICE_KEY_TAKEN), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StartRedirectSignIn(self, request, context):
+        """Binds a redirect sign-in to the browser that opened authorize_url; only the gateway's page calls it.
+
+        Is not public. A ticket works once. Errors: UNAUTHENTICATED (REDIRECT_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FinishRedirectSignIn(self, request, context):
+        """Takes what the identity provider sent the browser back with; only the gateway's page calls it.
+
+        Is not public. Whatever goes wrong after the browser was recognised is told to the client, in location. Errors:
+        UNAUTHENTICATED (REDIRECT_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RefreshSession(self, request, context):
         """Rotates a refresh token into a new session pair.
 
@@ -129,10 +209,43 @@ class AuthServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListDevices(self, request, context):
+        """Lists the devices of the caller's account.
+
+        Needs an access token whose device is signed in. The caller's own comes first, then the last used; at most 100. A
+        device whose session ended is listed for a week more. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RenameDevice(self, request, context):
+        """Changes the name a device of the account is listed under.
+
+        Needs an access token whose device is signed in. Is idempotent. The name stays when the device signs in again.
+        Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
+        (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RevokeDevice(self, request, context):
+        """Ends the session of one device of the account, of another one or of the caller's own.
+
+        Needs an access token whose device is signed in. Is idempotent. It is announced like a sign-out: the relay ends the
+        device's matches within 5 seconds, the lobby refuses it. The device may sign in again, under a new id. Errors:
+        UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
+        (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetProfile(self, request, context):
         """Returns the caller's own profile.
 
-        Needs an access token. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID).
+        Needs an access token. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -153,6 +266,7 @@ class AuthServiceServicer:
         """Returns the public keys that verify access tokens.
 
         Anybody may call it. Holds the next key before its first use and old keys as long as their tokens may arrive.
+        Errors: RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -171,6 +285,26 @@ def add_AuthServiceServicer_to_server(servicer, server):
                     request_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.SignInRequest.FromString,
                     response_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.SignInResponse.SerializeToString,
             ),
+            'BeginRedirectSignIn': grpc.unary_unary_rpc_method_handler(
+                    servicer.BeginRedirectSignIn,
+                    request_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.BeginRedirectSignInRequest.FromString,
+                    response_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.BeginRedirectSignInResponse.SerializeToString,
+            ),
+            'CompleteRedirectSignIn': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompleteRedirectSignIn,
+                    request_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.CompleteRedirectSignInRequest.FromString,
+                    response_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.CompleteRedirectSignInResponse.SerializeToString,
+            ),
+            'StartRedirectSignIn': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartRedirectSignIn,
+                    request_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.StartRedirectSignInRequest.FromString,
+                    response_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.StartRedirectSignInResponse.SerializeToString,
+            ),
+            'FinishRedirectSignIn': grpc.unary_unary_rpc_method_handler(
+                    servicer.FinishRedirectSignIn,
+                    request_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.FinishRedirectSignInRequest.FromString,
+                    response_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.FinishRedirectSignInResponse.SerializeToString,
+            ),
             'RefreshSession': grpc.unary_unary_rpc_method_handler(
                     servicer.RefreshSession,
                     request_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RefreshSessionRequest.FromString,
@@ -180,6 +314,21 @@ def add_AuthServiceServicer_to_server(servicer, server):
                     servicer.SignOut,
                     request_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.SignOutRequest.FromString,
                     response_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.SignOutResponse.SerializeToString,
+            ),
+            'ListDevices': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDevices,
+                    request_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.ListDevicesRequest.FromString,
+                    response_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.ListDevicesResponse.SerializeToString,
+            ),
+            'RenameDevice': grpc.unary_unary_rpc_method_handler(
+                    servicer.RenameDevice,
+                    request_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RenameDeviceRequest.FromString,
+                    response_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RenameDeviceResponse.SerializeToString,
+            ),
+            'RevokeDevice': grpc.unary_unary_rpc_method_handler(
+                    servicer.RevokeDevice,
+                    request_deserializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RevokeDeviceRequest.FromString,
+                    response_serializer=koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RevokeDeviceResponse.SerializeToString,
             ),
             'GetProfile': grpc.unary_unary_rpc_method_handler(
                     servicer.GetProfile,
@@ -266,6 +415,114 @@ class AuthService:
             _registered_method=True)
 
     @staticmethod
+    def BeginRedirectSignIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.auth.v1.AuthService/BeginRedirectSignIn',
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.BeginRedirectSignInRequest.SerializeToString,
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.BeginRedirectSignInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompleteRedirectSignIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.auth.v1.AuthService/CompleteRedirectSignIn',
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.CompleteRedirectSignInRequest.SerializeToString,
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.CompleteRedirectSignInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StartRedirectSignIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.auth.v1.AuthService/StartRedirectSignIn',
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.StartRedirectSignInRequest.SerializeToString,
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.StartRedirectSignInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FinishRedirectSignIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.auth.v1.AuthService/FinishRedirectSignIn',
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.FinishRedirectSignInRequest.SerializeToString,
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.FinishRedirectSignInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def RefreshSession(request,
             target,
             options=(),
@@ -309,6 +566,87 @@ class AuthService:
             '/koikoi.auth.v1.AuthService/SignOut',
             koikoi_dot_auth_dot_v1_dot_auth__service__pb2.SignOutRequest.SerializeToString,
             koikoi_dot_auth_dot_v1_dot_auth__service__pb2.SignOutResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDevices(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.auth.v1.AuthService/ListDevices',
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.ListDevicesRequest.SerializeToString,
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.ListDevicesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RenameDevice(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.auth.v1.AuthService/RenameDevice',
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RenameDeviceRequest.SerializeToString,
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RenameDeviceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RevokeDevice(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.auth.v1.AuthService/RevokeDevice',
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RevokeDeviceRequest.SerializeToString,
+            koikoi_dot_auth_dot_v1_dot_auth__service__pb2.RevokeDeviceResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -52,6 +52,35 @@ class AuthServiceStub:
     PERMISSION_DENIED (DEVICE_KEY_TAKEN), UNAVAILABLE (IDENTITY_PROVIDER_UNAVAILABLE), RESOURCE_EXHAUSTED
     (RATE_LIMITED).
     """
+    BeginRedirectSignIn: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.BeginRedirectSignInRequest, _auth_service_pb2.BeginRedirectSignInResponse]
+    """Begins a sign-in in a browser, for clients that cannot get an ID token themselves.
+
+    Anybody may call it. Open authorize_url in the user's browser within 10 minutes; it works once. In the end the
+    browser comes back to redirect_uri with the query parameters `code`, `state` (client_state) and `iss` (issuer), or
+    with `error` (RFC 6749: access_denied, temporarily_unavailable, server_error), `error_description`, `state` and
+    `iss`. Check `state` and `iss` before anything else, then call CompleteRedirectSignIn. Errors: INVALID_ARGUMENT
+    (FIELD_INVALID, DEVICE_KEY_INVALID, REDIRECT_URI_INVALID), FAILED_PRECONDITION (REDIRECT_SIGN_IN_OFF),
+    RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    CompleteRedirectSignIn: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.CompleteRedirectSignInRequest, _auth_service_pb2.CompleteRedirectSignInResponse]
+    """Exchanges the code of a redirect sign-in and the device's signature for a session.
+
+    Anybody who holds code, code_verifier and device key may call it. A code lives for 60 seconds and is good for one
+    sign-in; the same request_id with the same content answers the same session again for 30 seconds. Errors:
+    INVALID_ARGUMENT (FIELD_INVALID, DISPLAY_NAME_INVALID, REQUEST_ID_REUSED), UNAUTHENTICATED (SIGN_IN_CODE_INVALID,
+    SIGNATURE_INVALID), PERMISSION_DENIED (DEVICE_KEY_TAKEN), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    StartRedirectSignIn: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.StartRedirectSignInRequest, _auth_service_pb2.StartRedirectSignInResponse]
+    """Binds a redirect sign-in to the browser that opened authorize_url; only the gateway's page calls it.
+
+    Is not public. A ticket works once. Errors: UNAUTHENTICATED (REDIRECT_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    FinishRedirectSignIn: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.FinishRedirectSignInRequest, _auth_service_pb2.FinishRedirectSignInResponse]
+    """Takes what the identity provider sent the browser back with; only the gateway's page calls it.
+
+    Is not public. Whatever goes wrong after the browser was recognised is told to the client, in location. Errors:
+    UNAUTHENTICATED (REDIRECT_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
     RefreshSession: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.RefreshSessionRequest, _auth_service_pb2.RefreshSessionResponse]
     """Rotates a refresh token into a new session pair.
 
@@ -68,10 +97,31 @@ class AuthServiceStub:
     and cannot sign out the others. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID,
     REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
+    ListDevices: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.ListDevicesRequest, _auth_service_pb2.ListDevicesResponse]
+    """Lists the devices of the caller's account.
+
+    Needs an access token whose device is signed in. The caller's own comes first, then the last used; at most 100. A
+    device whose session ended is listed for a week more. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    RenameDevice: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.RenameDeviceRequest, _auth_service_pb2.RenameDeviceResponse]
+    """Changes the name a device of the account is listed under.
+
+    Needs an access token whose device is signed in. Is idempotent. The name stays when the device signs in again.
+    Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
+    (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    RevokeDevice: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.RevokeDeviceRequest, _auth_service_pb2.RevokeDeviceResponse]
+    """Ends the session of one device of the account, of another one or of the caller's own.
+
+    Needs an access token whose device is signed in. Is idempotent. It is announced like a sign-out: the relay ends the
+    device's matches within 5 seconds, the lobby refuses it. The device may sign in again, under a new id. Errors:
+    UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
+    (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
     GetProfile: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.GetProfileRequest, _auth_service_pb2.GetProfileResponse]
     """Returns the caller's own profile.
 
-    Needs an access token. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID).
+    Needs an access token. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     UpdateProfile: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.UpdateProfileRequest, _auth_service_pb2.UpdateProfileResponse]
     """Changes the caller's display name or avatar.
@@ -84,6 +134,7 @@ class AuthServiceStub:
     """Returns the public keys that verify access tokens.
 
     Anybody may call it. Holds the next key before its first use and old keys as long as their tokens may arrive.
+    Errors: RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
 
 @_typing.type_check_only
@@ -110,6 +161,35 @@ class AuthServiceAsyncStub(AuthServiceStub):
     PERMISSION_DENIED (DEVICE_KEY_TAKEN), UNAVAILABLE (IDENTITY_PROVIDER_UNAVAILABLE), RESOURCE_EXHAUSTED
     (RATE_LIMITED).
     """
+    BeginRedirectSignIn: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.BeginRedirectSignInRequest, _auth_service_pb2.BeginRedirectSignInResponse]  # type: ignore[assignment]
+    """Begins a sign-in in a browser, for clients that cannot get an ID token themselves.
+
+    Anybody may call it. Open authorize_url in the user's browser within 10 minutes; it works once. In the end the
+    browser comes back to redirect_uri with the query parameters `code`, `state` (client_state) and `iss` (issuer), or
+    with `error` (RFC 6749: access_denied, temporarily_unavailable, server_error), `error_description`, `state` and
+    `iss`. Check `state` and `iss` before anything else, then call CompleteRedirectSignIn. Errors: INVALID_ARGUMENT
+    (FIELD_INVALID, DEVICE_KEY_INVALID, REDIRECT_URI_INVALID), FAILED_PRECONDITION (REDIRECT_SIGN_IN_OFF),
+    RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    CompleteRedirectSignIn: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.CompleteRedirectSignInRequest, _auth_service_pb2.CompleteRedirectSignInResponse]  # type: ignore[assignment]
+    """Exchanges the code of a redirect sign-in and the device's signature for a session.
+
+    Anybody who holds code, code_verifier and device key may call it. A code lives for 60 seconds and is good for one
+    sign-in; the same request_id with the same content answers the same session again for 30 seconds. Errors:
+    INVALID_ARGUMENT (FIELD_INVALID, DISPLAY_NAME_INVALID, REQUEST_ID_REUSED), UNAUTHENTICATED (SIGN_IN_CODE_INVALID,
+    SIGNATURE_INVALID), PERMISSION_DENIED (DEVICE_KEY_TAKEN), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    StartRedirectSignIn: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.StartRedirectSignInRequest, _auth_service_pb2.StartRedirectSignInResponse]  # type: ignore[assignment]
+    """Binds a redirect sign-in to the browser that opened authorize_url; only the gateway's page calls it.
+
+    Is not public. A ticket works once. Errors: UNAUTHENTICATED (REDIRECT_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    FinishRedirectSignIn: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.FinishRedirectSignInRequest, _auth_service_pb2.FinishRedirectSignInResponse]  # type: ignore[assignment]
+    """Takes what the identity provider sent the browser back with; only the gateway's page calls it.
+
+    Is not public. Whatever goes wrong after the browser was recognised is told to the client, in location. Errors:
+    UNAUTHENTICATED (REDIRECT_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
     RefreshSession: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.RefreshSessionRequest, _auth_service_pb2.RefreshSessionResponse]  # type: ignore[assignment]
     """Rotates a refresh token into a new session pair.
 
@@ -126,10 +206,31 @@ class AuthServiceAsyncStub(AuthServiceStub):
     and cannot sign out the others. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID,
     REQUEST_ID_REUSED), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
+    ListDevices: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.ListDevicesRequest, _auth_service_pb2.ListDevicesResponse]  # type: ignore[assignment]
+    """Lists the devices of the caller's account.
+
+    Needs an access token whose device is signed in. The caller's own comes first, then the last used; at most 100. A
+    device whose session ended is listed for a week more. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    RenameDevice: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.RenameDeviceRequest, _auth_service_pb2.RenameDeviceResponse]  # type: ignore[assignment]
+    """Changes the name a device of the account is listed under.
+
+    Needs an access token whose device is signed in. Is idempotent. The name stays when the device signs in again.
+    Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
+    (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
+    RevokeDevice: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.RevokeDeviceRequest, _auth_service_pb2.RevokeDeviceResponse]  # type: ignore[assignment]
+    """Ends the session of one device of the account, of another one or of the caller's own.
+
+    Needs an access token whose device is signed in. Is idempotent. It is announced like a sign-out: the relay ends the
+    device's matches within 5 seconds, the lobby refuses it. The device may sign in again, under a new id. Errors:
+    UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
+    (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    """
     GetProfile: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.GetProfileRequest, _auth_service_pb2.GetProfileResponse]  # type: ignore[assignment]
     """Returns the caller's own profile.
 
-    Needs an access token. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID).
+    Needs an access token. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     UpdateProfile: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.UpdateProfileRequest, _auth_service_pb2.UpdateProfileResponse]  # type: ignore[assignment]
     """Changes the caller's display name or avatar.
@@ -142,6 +243,7 @@ class AuthServiceAsyncStub(AuthServiceStub):
     """Returns the public keys that verify access tokens.
 
     Anybody may call it. Holds the next key before its first use and old keys as long as their tokens may arrive.
+    Errors: RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
 
 class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -179,6 +281,59 @@ class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def BeginRedirectSignIn(
+        self,
+        request: _auth_service_pb2.BeginRedirectSignInRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_auth_service_pb2.BeginRedirectSignInResponse, _abc.Awaitable[_auth_service_pb2.BeginRedirectSignInResponse]]:
+        """Begins a sign-in in a browser, for clients that cannot get an ID token themselves.
+
+        Anybody may call it. Open authorize_url in the user's browser within 10 minutes; it works once. In the end the
+        browser comes back to redirect_uri with the query parameters `code`, `state` (client_state) and `iss` (issuer), or
+        with `error` (RFC 6749: access_denied, temporarily_unavailable, server_error), `error_description`, `state` and
+        `iss`. Check `state` and `iss` before anything else, then call CompleteRedirectSignIn. Errors: INVALID_ARGUMENT
+        (FIELD_INVALID, DEVICE_KEY_INVALID, REDIRECT_URI_INVALID), FAILED_PRECONDITION (REDIRECT_SIGN_IN_OFF),
+        RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+
+    @_abc_1.abstractmethod
+    def CompleteRedirectSignIn(
+        self,
+        request: _auth_service_pb2.CompleteRedirectSignInRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_auth_service_pb2.CompleteRedirectSignInResponse, _abc.Awaitable[_auth_service_pb2.CompleteRedirectSignInResponse]]:
+        """Exchanges the code of a redirect sign-in and the device's signature for a session.
+
+        Anybody who holds code, code_verifier and device key may call it. A code lives for 60 seconds and is good for one
+        sign-in; the same request_id with the same content answers the same session again for 30 seconds. Errors:
+        INVALID_ARGUMENT (FIELD_INVALID, DISPLAY_NAME_INVALID, REQUEST_ID_REUSED), UNAUTHENTICATED (SIGN_IN_CODE_INVALID,
+        SIGNATURE_INVALID), PERMISSION_DENIED (DEVICE_KEY_TAKEN), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+
+    @_abc_1.abstractmethod
+    def StartRedirectSignIn(
+        self,
+        request: _auth_service_pb2.StartRedirectSignInRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_auth_service_pb2.StartRedirectSignInResponse, _abc.Awaitable[_auth_service_pb2.StartRedirectSignInResponse]]:
+        """Binds a redirect sign-in to the browser that opened authorize_url; only the gateway's page calls it.
+
+        Is not public. A ticket works once. Errors: UNAUTHENTICATED (REDIRECT_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+
+    @_abc_1.abstractmethod
+    def FinishRedirectSignIn(
+        self,
+        request: _auth_service_pb2.FinishRedirectSignInRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_auth_service_pb2.FinishRedirectSignInResponse, _abc.Awaitable[_auth_service_pb2.FinishRedirectSignInResponse]]:
+        """Takes what the identity provider sent the browser back with; only the gateway's page calls it.
+
+        Is not public. Whatever goes wrong after the browser was recognised is told to the client, in location. Errors:
+        UNAUTHENTICATED (REDIRECT_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+
+    @_abc_1.abstractmethod
     def RefreshSession(
         self,
         request: _auth_service_pb2.RefreshSessionRequest,
@@ -207,6 +362,45 @@ class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def ListDevices(
+        self,
+        request: _auth_service_pb2.ListDevicesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_auth_service_pb2.ListDevicesResponse, _abc.Awaitable[_auth_service_pb2.ListDevicesResponse]]:
+        """Lists the devices of the caller's account.
+
+        Needs an access token whose device is signed in. The caller's own comes first, then the last used; at most 100. A
+        device whose session ended is listed for a week more. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+
+    @_abc_1.abstractmethod
+    def RenameDevice(
+        self,
+        request: _auth_service_pb2.RenameDeviceRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_auth_service_pb2.RenameDeviceResponse, _abc.Awaitable[_auth_service_pb2.RenameDeviceResponse]]:
+        """Changes the name a device of the account is listed under.
+
+        Needs an access token whose device is signed in. Is idempotent. The name stays when the device signs in again.
+        Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
+        (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+
+    @_abc_1.abstractmethod
+    def RevokeDevice(
+        self,
+        request: _auth_service_pb2.RevokeDeviceRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_auth_service_pb2.RevokeDeviceResponse, _abc.Awaitable[_auth_service_pb2.RevokeDeviceResponse]]:
+        """Ends the session of one device of the account, of another one or of the caller's own.
+
+        Needs an access token whose device is signed in. Is idempotent. It is announced like a sign-out: the relay ends the
+        device's matches within 5 seconds, the lobby refuses it. The device may sign in again, under a new id. Errors:
+        UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
+        (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        """
+
+    @_abc_1.abstractmethod
     def GetProfile(
         self,
         request: _auth_service_pb2.GetProfileRequest,
@@ -214,7 +408,7 @@ class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_auth_service_pb2.GetProfileResponse, _abc.Awaitable[_auth_service_pb2.GetProfileResponse]]:
         """Returns the caller's own profile.
 
-        Needs an access token. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID).
+        Needs an access token. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
 
     @_abc_1.abstractmethod
@@ -239,6 +433,7 @@ class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
         """Returns the public keys that verify access tokens.
 
         Anybody may call it. Holds the next key before its first use and old keys as long as their tokens may arrive.
+        Errors: RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
 
 def add_AuthServiceServicer_to_server(servicer: AuthServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -15,6 +15,7 @@ INTERRUPTED_EXIT_CODE = 130
 COMMANDS = {
     "bot": "Play one match by itself: host a room or join one.",
     "history": "List recorded matches, your own or another player's.",
+    "devices": "List the devices of your account, name one, sign one out.",
     "host": "Open a room, wait for an opponent and play.",
     "join": "Take the second seat of a room and play.",
     "leaderboard": "Show the best rated players, or those around you.",

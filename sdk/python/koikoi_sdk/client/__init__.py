@@ -5,5 +5,5 @@ Import the modules one by one: a command that only signs in needs neither the re
 
 __all__ = [
     "account", "backoff", "connect", "contract", "errors", "home", "lobby", "match", "openid", "outbox", "players",
-    "ranking", "session", "trace", "transport",
+    "ranking", "redirect", "session", "trace", "transport",
 ]  # fmt: skip

@@ -92,6 +92,67 @@ class Account:
         id_token = await fetch_id_token(begun.nonce)
         return await self.sign_in(id_token, display_name=display_name, device_name=device_name)
 
+    async def sign_in_by_redirect(
+        self, show: Callable[[str], None], *, timeout_s: float = 300.0, display_name: str = "", device_name: str = ""
+    ) -> auth.CompleteRedirectSignInResponse:
+        """Sign in in the user's browser: `show` is given the address to open there.
+
+        Raises:
+            ServerError: The service or the identity provider refused.
+            TimeoutError: Nobody came back from the browser in time.
+        """
+        from koikoi_sdk.client.redirect import make_verifier, open_loopback
+
+        verifier, code_challenge = make_verifier()
+        async with open_loopback() as loopback:
+            request = auth.BeginRedirectSignInRequest(
+                device_key=self.key.public,
+                redirect_uri=loopback.redirect_uri,
+                client_state=loopback.state,
+                code_challenge=code_challenge,
+            )
+            begun = await self._client.call(f"{SERVICE}/BeginRedirectSignIn", request, auth.BeginRedirectSignInResponse)
+            if not begun.authorize_url.startswith(("https://", "http://")):
+                raise ServerError("the service gave an address that is none of the web", code="internal")
+            loopback.issuer = begun.issuer
+            show(begun.authorize_url)
+            code = await loopback.code(timeout_s)
+        digest = hashlib.sha256(code.encode()).digest()
+        fields = (begun.issuer.encode(), b"", self.key.public, begun.challenge, digest)
+        completion = auth.CompleteRedirectSignInRequest(
+            code=code,
+            code_verifier=verifier,
+            device_signature=self.key.sign("auth", b"sign-in", *fields),
+            device_name=device_name,
+            display_name=display_name,
+            request_id=secrets.token_hex(16),
+        )
+        method = f"{SERVICE}/CompleteRedirectSignIn"
+        answer = await self._client.call(method, completion, auth.CompleteRedirectSignInResponse)
+        self._keep(answer.session, begun.issuer, answer.profile.account_id, answer.profile.display_name)
+        return answer
+
+    async def devices(self) -> list[auth.Device]:
+        """List the account's devices, this one first."""
+        await self.ensure_fresh()
+        request = auth.ListDevicesRequest()
+        return list((await self._client.call(f"{SERVICE}/ListDevices", request, auth.ListDevicesResponse)).devices)
+
+    async def rename_device(self, device_id: str, name: str) -> auth.Device:
+        """Change the name a device of the account is listed under."""
+        await self.ensure_fresh()
+        request = auth.RenameDeviceRequest(device_id=device_id, device_name=name, request_id=secrets.token_hex(16))
+        return (await self._client.call(f"{SERVICE}/RenameDevice", request, auth.RenameDeviceResponse)).device
+
+    async def revoke_device(self, device: auth.Device) -> bool:
+        """End the session of a device of the account, this one's too; says whether it was signed in."""
+        await self.ensure_fresh()
+        request = auth.RevokeDeviceRequest(device_id=device.device_id, request_id=secrets.token_hex(16))
+        answer = await self._client.call(f"{SERVICE}/RevokeDevice", request, auth.RevokeDeviceResponse)
+        if device.is_current:
+            self._forget()
+        return answer.has_ended_session
+
     async def ensure_fresh(self) -> None:
         """Renew the access token when it ends within a minute; call it before a call that needs one.
 
