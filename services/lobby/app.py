@@ -157,9 +157,9 @@ def _start_chores(
         board.hear(code)
 
     start_task(stack, RedisNews(_connect(stack, settings.redis_url)).follow(hear, feeds.hear_all))
-    start_task(stack, feeds.run())
+    start_task(stack, feeds.run(settings.presence_period_s))
     start_task(stack, board.run())
-    start_task(stack, notices.follow())
+    start_task(stack, notices.follow(settings.bulletin_period_s))
     start_task(stack, _sweep(sweeper, index, settings.sweep_period_s))
 
 

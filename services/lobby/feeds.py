@@ -20,9 +20,8 @@ from services.lobby.domain.rooms import Hold, Knock, Room
 from services.lobby.ports import Attendance, Attended, Index, Presence, Rooms
 from services.lobby.streams import Stream
 
-PERIOD_S = 5.0
-"""A sixth of a room's life, so that a few lost renewals do no harm."""
 _PAUSE_S = 0.5
+_DOOR_RETRY_S = 10.0
 _BATCH = 200
 
 
@@ -86,7 +85,7 @@ class Feeds:
         """
         answer = await self._presence.attend(attendance, self._now(), "open")
         if answer is Attended.CROWDED:
-            raise TooManyKnocks("Too many wait at this door; choose another room.", retry_after_s=PERIOD_S)
+            raise TooManyKnocks("Too many wait at this door; choose another room.", retry_after_s=_DOOR_RETRY_S)
         if answer is not Attended.HERE and attendance.knocker is not None:
             raise RoomNotFound("No open room has this code; it may have expired or be full.")
         self._attendances.add(attendance)
@@ -120,7 +119,7 @@ class Feeds:
         self._dirty |= self._feeds.keys()
         self._wake.set()
 
-    async def run(self, period_s: float = PERIOD_S) -> None:
+    async def run(self, period_s: float) -> None:
         """Renew and read until cancelled; an outage is waited out, and nothing is concluded from it."""
         due = 0.0
         while True:

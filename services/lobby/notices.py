@@ -9,7 +9,6 @@ from pathlib import Path
 from services.kit import log
 from services.lobby.domain.bulletin import Bulletin, parse_bulletin
 
-PERIOD_S = 10.0
 _MAX_BYTES = 64 * 1024
 
 
@@ -42,7 +41,7 @@ class Notices:
             self.bulletin = bulletin
             self._on_change()
 
-    async def follow(self, period_s: float = PERIOD_S) -> None:
+    async def follow(self, period_s: float) -> None:
         """Read the file once a period until cancelled."""
         while True:
             await asyncio.sleep(period_s)

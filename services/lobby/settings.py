@@ -48,7 +48,7 @@ class Settings:
     bulletin_path: str = field(
         default="",
         metadata={
-            "doc": "JSON file, read again every 10 s, with any of notice_en, notice_ja, min_client_version, is_closed "
+            "doc": "JSON file, read again and again, with any of notice_en, notice_ja, min_client_version, is_closed "
             "(true: no new rooms and matches), retry_after_s; while it is there it counts instead of the three above."
         },
     )
@@ -59,6 +59,13 @@ class Settings:
     stream_life_s: float = field(
         default=900.0,
         metadata={"doc": "Seconds after which a stream has to be opened again, less up to a tenth.", "min": 0.1},
+    )
+    presence_period_s: float = field(
+        default=5.0,
+        metadata={"doc": "Seconds between two renewals of who is there; they last 30 s.", "min": 0.05, "max": 10.0},
+    )
+    bulletin_period_s: float = field(
+        default=10.0, metadata={"doc": "Seconds between two looks at bulletin_path.", "min": 0.05}
     )
     ping_every_s: float = field(
         default=15.0, metadata={"doc": "Seconds of silence on a stream before a ping.", "min": 0.05, "max": 20.0}

@@ -17,6 +17,7 @@ from koikoi.lobby.v1 import lobby_service_pb2_grpc as pb_grpc
 from redis.asyncio import Redis
 
 from services.kit import postgres
+from services.kit.app import App
 from services.kit.limits import Limiter
 from services.kit.redis import open_client
 from services.kit.tokens import SigningKeys
@@ -151,8 +152,12 @@ class Process:
     """A lobby behind gRPC."""
 
     stub: pb_grpc.LobbyServiceStub
-    ports: dict[str, int]
+    app: App
     bearer: Callable[..., list[tuple[str, str]]]
+
+    @property
+    def ports(self) -> dict[str, int]:
+        return self.app.ports
 
     def newcomer(self, name: str = "Taro", **others: object) -> list[tuple[str, str]]:
         """Metadata of somebody new."""
@@ -189,6 +194,7 @@ def start_lobby(
             "auth_target": auth_target,
             "grpc_address": "127.0.0.1:0",
             "metrics_address": "127.0.0.1:0",
+            "presence_period_s": "0.1",
             **settings,
         }
         environ = {f"KOIKOI_LOBBY_{name.upper()}": value for name, value in values.items()}
@@ -196,7 +202,7 @@ def start_lobby(
             build(environ, clock=fake_clock) as app,
             grpc.aio.insecure_channel(f"127.0.0.1:{app.ports['grpc']}") as channel,
         ):
-            yield Process(pb_grpc.LobbyServiceStub(channel), app.ports, issuer.bearer)
+            yield Process(pb_grpc.LobbyServiceStub(channel), app, issuer.bearer)
 
     return start
 
