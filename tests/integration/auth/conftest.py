@@ -1,57 +1,18 @@
 """Auth on real stores beside the real local provider, both on a clock that tests move by hand."""
 
 import shutil
+import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import grpc
 import pytest
-from koikoi.auth.v1.auth_service_pb2_grpc import AuthServiceStub
 
-from services.auth.app import build
-from services.kit.app import App
-from tests.harness import FakeClock
-from tests.integration.auth.device import Device
+from tests.harness import FakeClock, running_app
+from tests.harness.browser import Browser, open_browser
+from tests.integration.auth.redirecting import Place, redirect_settings
+from tests.integration.auth.world import CLIENT_SECRET, World
 from tools.oidc_provider import Provider, ProviderSettings, open_provider
 from tools.oidc_provider.keys import ProviderKeys
-
-CLIENT_SECRET = "development-secret-of-the-web-client"
-
-
-@dataclass
-class World:
-    """A running auth and its surroundings."""
-
-    clock: FakeClock
-    provider: Provider
-    environ: dict[str, str]
-    apps: list[App] = field(default_factory=list)
-    stubs: list[AuthServiceStub] = field(default_factory=list)
-
-    @property
-    def app(self) -> App:
-        return self.apps[0]
-
-    @property
-    def stub(self) -> AuthServiceStub:
-        return self.stubs[0]
-
-    def device(self, email: str = "hana@example.org", process: int = 0) -> Device:
-        return Device(self.stubs[process], self.provider, email)
-
-    @asynccontextmanager
-    async def running(self, **settings: str) -> AsyncIterator[App]:
-        """Run one more auth process on the same stores."""
-        overrides = {f"KOIKOI_AUTH_{name.upper()}": value for name, value in settings.items()}
-        async with (
-            build({**self.environ, **overrides}, clock=self.clock) as app,
-            grpc.aio.insecure_channel(f"127.0.0.1:{app.ports['grpc']}") as channel,
-        ):
-            self.apps.append(app)
-            self.stubs.append(AuthServiceStub(channel))
-            yield app
 
 
 @pytest.fixture(scope="session")
@@ -90,3 +51,19 @@ async def world(
     world = World(fake_clock, provider, environ)
     async with world.running():
         yield world
+
+
+@pytest.fixture
+async def place(world: World) -> AsyncIterator[Place]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        auth_address = f"127.0.0.1:{listener.getsockname()[1]}"
+    async with running_app("gateway", auth_target=auth_address) as gateway:
+        url = f"http://127.0.0.1:{gateway.ports['http']}"
+        async with world.running(grpc_address=auth_address, **redirect_settings(world, url)):
+            yield Place(world, url)
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with open_browser() as opened:
+        yield opened

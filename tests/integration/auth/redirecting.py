@@ -9,8 +9,8 @@ from koikoi.auth.v1 import auth_service_pb2 as pb
 
 from services.auth.domain.redirects import pkce_challenge
 from tests.harness.browser import Browser, query_of
-from tests.integration.auth.conftest import World
 from tests.integration.auth.device import Device
+from tests.integration.auth.world import CLIENT_SECRET, World
 
 REDIRECT_URI = "http://127.0.0.1:49152/signed-in"
 
@@ -69,3 +69,15 @@ class Place:
 
     def client(self, email: str = "hana@example.org") -> Client:
         return Client(self.world.device(email, process=1))
+
+
+def redirect_settings(world: World, public_url: str) -> dict[str, str]:
+    return {
+        "public_url": public_url,
+        "oidc_client_ids": "koikoi-development,koikoi-web",
+        "oidc_redirect_client_id": "koikoi-web",
+        "oidc_client_secret": CLIENT_SECRET,
+        "oidc_authorize_url": f"{world.provider.issuer}/authorize",
+        "oidc_token_url": f"{world.provider.issuer}/token",
+        "redirect_uris": "https://play.example/signed-in?from=koikoi,com.example.app:/signed-in",
+    }

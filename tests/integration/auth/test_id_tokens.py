@@ -8,8 +8,8 @@ import grpc
 import pytest
 
 from tests.harness import FakeClock
-from tests.integration.auth.conftest import World
 from tests.integration.auth.device import Refused, base64url
+from tests.integration.auth.world import World
 from tools.oidc_provider import Faults
 
 NOW = FakeClock().now()

@@ -7,8 +7,8 @@ from koikoi.auth.v1 import auth_service_pb2 as pb
 
 from services.kit.tokens import AccessTokenVerifier, KeySet
 from tests.harness import AUDIENCE
-from tests.integration.auth.conftest import World
 from tests.integration.auth.device import ISSUER, Refused
+from tests.integration.auth.world import World
 
 PICTURE = "https://lh3.googleusercontent.com/a/x=s96-c"
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
 
 import grpc
 import pytest
@@ -12,39 +11,10 @@ from redis.asyncio import Redis
 from services.auth.domain.redirects import pkce_challenge
 from tests.harness import running_app
 from tests.harness.browser import Browser, open_browser, query_of
-from tests.integration.auth.conftest import CLIENT_SECRET, World
 from tests.integration.auth.device import Refused
-from tests.integration.auth.redirecting import REDIRECT_URI, Place
+from tests.integration.auth.redirecting import REDIRECT_URI, Place, redirect_settings
+from tests.integration.auth.world import World
 from tools.oidc_provider import Faults
-
-
-@pytest.fixture
-async def place(world: World) -> AsyncIterator[Place]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        auth_address = f"127.0.0.1:{listener.getsockname()[1]}"
-    async with running_app("gateway", auth_target=auth_address) as gateway:
-        url = f"http://127.0.0.1:{gateway.ports['http']}"
-        settings = redirect_settings(world, url)
-        async with world.running(grpc_address=auth_address, **settings):
-            yield Place(world, url)
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with open_browser() as opened:
-        yield opened
-
-
-def redirect_settings(world: World, public_url: str) -> dict[str, str]:
-    return {
-        "public_url": public_url,
-        "oidc_client_ids": "koikoi-development,koikoi-web",
-        "oidc_redirect_client_id": "koikoi-web",
-        "oidc_client_secret": CLIENT_SECRET,
-        "oidc_authorize_url": f"{world.provider.issuer}/authorize",
-        "oidc_token_url": f"{world.provider.issuer}/token",
-        "redirect_uris": "https://play.example/signed-in?from=koikoi,com.example.app:/signed-in",
-    }
 
 
 async def test_a_person_signs_in_with_a_browser_and_keeps_the_account(place: Place, browser: Browser):

@@ -12,8 +12,10 @@ import structlog
 from koikoi.auth.v1 import auth_service_pb2 as pb
 
 from services.kit import log
-from tests.integration.auth.conftest import World
+from tests.harness.browser import Browser, query_of
 from tests.integration.auth.device import base64url
+from tests.integration.auth.redirecting import Place
+from tests.integration.auth.world import CLIENT_SECRET, World
 from tools.oidc_provider import Faults
 
 
@@ -60,6 +62,8 @@ async def test_nothing_secret_is_written_anywhere(world: World, log_lines: io.St
     secrets |= {"access token": answer.session.access_token, "refresh token": answer.session.refresh_token}
     await device.refresh()
     secrets |= {"access token 2": device.session.access_token, "refresh token 2": device.session.refresh_token}
+    unsigned = pb.RefreshSessionRequest(refresh_token=device.session.refresh_token, device_signature=bytes(64))
+    await refused(device.stub.RefreshSession(unsigned))
     world.clock.advance(31)
     await refused(device.stub.RefreshSession(device.refresh_request(answer.session.refresh_token)))
     bad = pb.GetProfileRequest()
@@ -75,11 +79,49 @@ async def test_nothing_secret_is_written_anywhere(world: World, log_lines: io.St
     assert 'koikoi_auth_rpcs_total{method="SignIn",outcome="OK"} 2.0' in metrics
     written = log_lines.getvalue()
     assert written.count('"method": "SignIn"') == 6
+    assert written.count('"event": "auth.refresh.unsigned"') == 1
+    assert written.count('"event": "auth.refresh.reused"') == 1
     everything = "\n".join([written, metrics, *refusals])
     log.get().info("planted", value=request.id_token[200:240], key=device.public_key.hex())
     planted = log_lines.getvalue()
     assert _leaks({"id token": request.id_token, "key": device.public_key}, planted) == ["id token", "key"]
     assert _leaks({**secrets, "other name": "べつの名"}, everything) == []
+
+
+async def test_nothing_of_a_redirect_sign_in_is_written_anywhere(
+    place: Place, browser: Browser, log_lines: io.StringIO
+):
+    client = place.client("secret-person@example.org")
+    begun = await client.begin()
+    start = await browser.get(begun.authorize_url)
+    provider = await browser.log_in(start.location, client.device.email)
+    back = await browser.get(provider.location)
+    again = await browser.get(provider.location)
+    code, asked = query_of(back.location)["code"], query_of(start.location)
+    wrong = client.completion(code, device_signature=bytes(64))
+    with pytest.raises(grpc.aio.AioRpcError) as refusal:
+        await client.device.stub.CompleteRedirectSignIn(wrong)
+    answer = await client.complete(code, device_name="ひみつの端末")
+    secrets: dict[str, str | bytes] = {
+        "ticket": query_of(begun.authorize_url)["ticket"],
+        "challenge": begun.challenge,
+        "client state": client.state,
+        "state": asked["state"],
+        "nonce": asked["nonce"],
+        "cookie": start.cookies[0].partition(";")[0].partition("=")[2],
+        "provider code": query_of(provider.location)["code"],
+        "code": code,
+        "verifier": client.verifier,
+        "client secret": CLIENT_SECRET,
+        "refresh token": answer.session.refresh_token,
+        "hint": "secret-person",
+        "device name": "ひみつの端末",
+    }
+    written = log_lines.getvalue()
+    assert '"method": "CompleteRedirectSignIn"' in written
+    assert '"page": "SignInCallback"' in written
+    refusals = f"{refusal.value.details()} {refusal.value.trailing_metadata()} {again.text}"
+    assert _leaks(secrets, written + refusals) == []
 
 
 def _leaks(secrets: dict[str, str | bytes], text: str) -> list[str]:

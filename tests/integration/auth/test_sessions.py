@@ -12,8 +12,8 @@ from redis.asyncio import Redis
 
 from services.auth.store.postgres import PostgresAccounts
 from services.kit.postgres import open_pool
-from tests.integration.auth.conftest import World
 from tests.integration.auth.device import Device, Refused
+from tests.integration.auth.world import World
 
 
 async def test_a_refresh_rotates_both_tokens(world: World):

@@ -13,8 +13,8 @@ from services.auth.domain.names import normalise_display_name
 from services.auth.domain.requests import MAX_ID_TOKEN_CHARACTERS
 from services.kit.tokens import AccessTokenVerifier, KeySet
 from tests.harness import AUDIENCE
-from tests.integration.auth.conftest import World
 from tests.integration.auth.device import ISSUER, Refused, base64url
+from tests.integration.auth.world import World
 
 ORDER = 2**252 + 27742317777372353535851937790883648493
 SMALL_ORDER_KEYS = [

@@ -22,6 +22,8 @@ def development(tmp_path: Path) -> dict[str, str]:
         "KOIKOI_AUTH_OIDC_ISSUER": "http://127.0.0.1:8085",
         "KOIKOI_AUTH_OIDC_JWKS_URL": "http://127.0.0.1:8085/jwks",
         "KOIKOI_AUTH_OIDC_CLIENT_IDS": "web, android",
+        "KOIKOI_AUTH_OIDC_CLIENT_SECRET": "a secret of the web client",
+        "KOIKOI_AUTH_PUBLIC_URL": "https://play.example",
     }
 
 
@@ -55,6 +57,21 @@ def test_production_takes_google_and_secrets_of_ones_own(production: dict[str, s
         ("OIDC_JWKS_URL", "https://evil.example/certs", "must be https://www.googleapis.com"),
         ("OIDC_CLIENT_IDS", "", "must name at least one"),
         ("OIDC_CLIENT_IDS", " , ", "must name at least one"),
+        ("OIDC_AUTHORIZE_URL", "https://evil.example/auth", "must be https://accounts.google.com/o/oauth2/v2/auth"),
+        ("OIDC_TOKEN_URL", "http://oauth2.googleapis.com/token", "must be https://oauth2.googleapis.com/token"),
+        ("OIDC_CLIENT_SECRET", "", "must be set in production"),
+        ("OIDC_CLIENT_SECRET", f"{GENERATED_MARK}secret", "set your own in production"),
+        ("OIDC_REDIRECT_CLIENT_ID", "another", "must be one of KOIKOI_AUTH_OIDC_CLIENT_IDS"),
+        ("PUBLIC_URL", "http://play.example", "must be an https URL"),
+        ("PUBLIC_URL", "http://127.0.0.1:8080", "must be an https URL"),
+        ("PUBLIC_URL", "https://play.example/", "without a path"),
+        ("PUBLIC_URL", "https://user@play.example", "without a path"),
+        ("REDIRECT_URIS", "http://play.example/done", "must hold https URLs"),
+        ("REDIRECT_URIS", "https://play.example/done, javascript:alert(1)", "must hold https URLs"),
+        ("REDIRECT_URIS", "data:text/html;x", "must hold https URLs"),
+        ("REDIRECT_URIS", "https://play.example/#done", "must hold https URLs"),
+        ("REDIRECT_URIS", "https://play.example@evil.example/", "must hold https URLs"),
+        ("REDIRECT_URIS", "koikoi:/done", "must hold https URLs"),
         ("ISSUER", "https://auth.koikoi/development", "contains `production`"),
         ("ISSUER", "http://auth.koikoi/production", "https URL"),
         ("TOKEN_SECRET", "", "random secret of your own"),
@@ -79,6 +96,23 @@ def test_production_refuses_with_one_sentence(production: dict[str, str], name: 
     assert SECRET not in sentence
 
 
+def test_redirect_sign_in_may_be_off_and_its_secret_may_come_from_a_file(production: dict[str, str], tmp_path: Path):
+    for name in ("KOIKOI_AUTH_OIDC_CLIENT_SECRET", "KOIKOI_AUTH_PUBLIC_URL"):
+        del production[name]
+    assert read_settings(production).public_url == ""
+    (tmp_path / "secret").write_text("from a file\n")
+    extra = {
+        "KOIKOI_AUTH_OIDC_CLIENT_SECRET_FILE": str(tmp_path / "secret"),
+        "KOIKOI_AUTH_PUBLIC_URL": "https://play.example:8443",
+        "KOIKOI_AUTH_REDIRECT_URIS": "https://play.example/done?x=1, com.example.app:/done",
+        "KOIKOI_AUTH_OIDC_REDIRECT_CLIENT_ID": "android",
+    }
+    settings = read_settings({**production, **extra})
+    assert settings.oidc_client_secret == "from a file"
+    assert settings.redirect_uris == ("https://play.example/done?x=1", "com.example.app:/done")
+    assert settings.redirect_client_id == "android"
+
+
 def test_production_refuses_generated_signing_keys(production: dict[str, str], tmp_path: Path):
     SigningKeys(tmp_path / "made-up", SystemClock(), create=True)
     with pytest.raises(SettingsError, match="generated for development"):
@@ -91,7 +125,8 @@ def test_production_takes_good_passwords(production: dict[str, str]):
 
 @pytest.mark.parametrize("url", ["http://example.org", "http://10.0.0.1:80", "ftp://127.0.0.1/", "127.0.0.1:80", ""])
 def test_development_refuses_plain_http_beyond_loopback(development: dict[str, str], url: str):
-    for name in ("KOIKOI_AUTH_OIDC_ISSUER", "KOIKOI_AUTH_OIDC_JWKS_URL"):
+    names = ("OIDC_ISSUER", "OIDC_JWKS_URL", "OIDC_AUTHORIZE_URL", "OIDC_TOKEN_URL", *(["PUBLIC_URL"] if url else []))
+    for name in (f"KOIKOI_AUTH_{one}" for one in names):
         with pytest.raises(SettingsError, match=name):
             read_settings({**development, name: url})
 
