@@ -6,6 +6,7 @@ import pytest
 
 from services.auth.domain.devices import device_unknown, parse_device_id
 from services.auth.domain.errors import FieldInvalid
+from services.auth.domain.sessions import signed_out
 
 DEVICE_ID = "88d72059-b68b-41ac-bd18-23468cdfa9ac"
 
@@ -25,3 +26,7 @@ def test_other_text_is_refused(text: str):
 
 def test_an_unknown_device_is_the_field_at_fault():
     assert device_unknown().field == "device_id"
+
+
+def test_a_signed_out_device_is_told_to_sign_in():
+    assert (signed_out().reason, "sign in again" in signed_out().message) == ("ACCESS_TOKEN_INVALID", True)

@@ -86,8 +86,8 @@ class Loopback:
 
     async def receive(self, request: web.Request) -> web.Response:
         """Answer the browser. The host must be the one we gave, so that no other name leads a page here."""
-        names = list(request.query)
-        answer = {name: request.query[name] for name in names if names.count(name) == 1}
+        query = request.query  # a parameter that comes twice is invalid (RFC 6749 section 3.1)
+        answer = {name: value for name, value in query.items() if len(query.getall(name)) == 1}
         is_ours = (
             request.headers.get("Host") == f"127.0.0.1:{self.port}"
             and secrets.compare_digest(answer.get("state", "").encode(), self.state.encode())
