@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import re
 import secrets
 import shutil
 from base64 import b64encode, urlsafe_b64decode
 from collections.abc import AsyncIterator
 from hashlib import sha256
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -110,6 +112,18 @@ async def test_a_bot_gets_an_id_token_that_verifies(browser: Browser):
     again = json.loads(urlsafe_b64decode(provider.id_token("BOT-A@localhost", "x").split(".")[1] + "=="))
     assert again["sub"] == claims["sub"], "one address is one person"
     assert not any("d" in key for key in json.loads(await _text(browser, "/jwks"))["keys"])
+
+
+async def test_a_person_takes_an_account_from_the_page(browser: Browser):
+    page = await browser.authorize(prompt="select_account", login_hint=None)
+    link = re.search(r'<a href="(/authorize[^"]+)">tsuru@example.test</a>', await page.text())
+    assert link is not None
+    url = browser.provider.issuer + unescape(link[1])
+    taken = answer(await browser.http.get(url, allow_redirects=False))
+    assert taken["state"] == "st&te"
+    status, body = await browser.token(taken["code"])
+    assert status == 200
+    assert json.loads(urlsafe_b64decode(body["id_token"].split(".")[1] + "=="))["email"] == "tsuru@example.test"
 
 
 async def test_a_person_types_a_name(browser: Browser):

@@ -65,3 +65,32 @@ def test_a_bad_address_is_named_too(tmp_path, address):
     sentence = taken_port(plan)
     assert sentence is not None
     assert "KOIKOI_GATEWAY_HTTP_ADDRESS" in sentence
+
+
+def test_the_provider_knows_the_client_that_signs_in_by_redirect(tmp_path):
+    plan = make_plan(tmp_path, {}, token_secret="kept")
+    auth, provider = plan.settings["auth"], plan.settings["provider"]
+    client, secret = auth["KOIKOI_AUTH_OIDC_REDIRECT_CLIENT_ID"], auth["KOIKOI_AUTH_OIDC_CLIENT_SECRET"]
+    assert client in auth["KOIKOI_AUTH_OIDC_CLIENT_IDS"].split(",")
+    assert f"{client}:{secret}" in provider["KOIKOI_PROVIDER_CLIENTS"].split(",")
+    assert secret == make_plan(tmp_path, {}, token_secret="kept").settings["auth"]["KOIKOI_AUTH_OIDC_CLIENT_SECRET"]
+    assert provider["KOIKOI_PROVIDER_REDIRECT_URIS"] == "http://127.0.0.1:8080/sign-in/callback"
+    own = make_plan(tmp_path, {"KOIKOI_AUTH_OIDC_CLIENT_IDS": "mine"}).settings
+    assert "KOIKOI_AUTH_OIDC_CLIENT_SECRET" not in own["auth"]
+    assert "KOIKOI_PROVIDER_CLIENTS" not in own["provider"]
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("127.0.0.1:80", "http://127.0.0.1:80"),
+        ("localhost:80", "http://localhost:80"),
+        ("0.0.0.0:80", "http://127.0.0.1:80"),
+        ("[::]:80", "http://127.0.0.1:80"),
+        ("[::1]:80", "http://[::1]:80"),
+        ("192.0.2.1:80", ""),
+    ],
+)
+def test_browsers_are_sent_over_plain_http_to_this_machine_only(tmp_path: Path, address: str, public: str):
+    plan = make_plan(tmp_path, {"KOIKOI_GATEWAY_HTTP_ADDRESS": address})
+    assert plan.settings["auth"]["KOIKOI_AUTH_PUBLIC_URL"] == public
