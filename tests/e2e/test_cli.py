@@ -180,6 +180,37 @@ def test_an_evening(stack: Stack, koikoi: Run, tmp_path: Path) -> None:
     assert "nobody is signed in" in refused(koikoi("ume", "logout"))
 
 
+def test_an_invitation_and_a_host_who_lets_guests_in(koikoi: Run) -> None:
+    for device in ("ume", "sakura"):
+        done(koikoi(device, "login", "--as", f"{device}-4@example.test", "--name", device.title()))
+    list_of_rooms = koikoi("sakura", "rooms", "--watch", "--preset", "sdin")
+    list_of_rooms.read_until(r"0 部屋")
+    host = koikoi("ume", "host", "--preset", "sdin", "--invite", "--approve", "--password", "tsuki", is_terminal=True)
+    link = host.read_until(r"the link: (\S+/i/\S+#\S+)")[1]
+    assert "Goko: 15 (house: 10)" in host.text
+    code = list_of_rooms.read_until(r"\+ (\w{6})  Ume  \(sdin, .*; password; the host lets you in; not rated\)")[1]
+    assert f"/i/{code}." in link
+    assert "no whole link" in refused(koikoi("sakura", "join", link.partition("#")[0]))
+
+    guest = koikoi("sakura", "join", link, "--bot")
+    host.read_until(r"Sakura wants to play.*\[Y/n\]")
+    host.type("y")
+    list_of_rooms.read_until(rf"- {code}")
+    play_a_little(host, 1)
+    for terminal in (host, guest):
+        assert "outcome: resigned (seat 0)" in done(terminal)
+
+    # Right after it another room, opened by somebody whom the link does not name.
+    host = koikoi("ume", "host", "--invite", is_terminal=True)
+    link = host.read_until(r"the link: (\S+#)\S+")[1]
+    assert "not who sent the invitation" in refused(koikoi("sakura", "join", link + "A" * 22))
+
+    assert done(koikoi("ume", "blocks")) == ""
+    assert re.match(r"pest  since \d{4}-", done(koikoi("ume", "blocks", "add", "pest")))
+    assert done(koikoi("ume", "blocks", "remove", "pest")) == ""
+    assert "usage" in done(koikoi("ume", "blocks", "add"), 2).lower()
+
+
 def test_stopped_by_hand_and_resumed(koikoi: Run) -> None:
     """Ctrl-C and the end of standard input leave a match that `koikoi resume` goes on with."""
     for device in ("ume", "sakura"):

@@ -203,7 +203,8 @@ async def test_clients_killed_are_resumed_to_the_end(stack: Stack, tmp_path: Pat
     rng = random.Random(7)
     homes = tmp_path / "matsu", tmp_path / "kiri"
     logs = tmp_path / "host.log", tmp_path / "guest.log"
-    async with two_bots(stack, tmp_path):
+    # Accounts of their own: those of the tests before may still be taken for busy with a match on another device.
+    async with signed_in_bot(stack.plan, homes[0], "Sugi"), signed_in_bot(stack.plan, homes[1], "Hinoki"):
         pass
     clients = [
         start_client(stack, homes[0], logs[0], "bot", "--preset", "boardgameland", "--rounds", "3", "--unlisted")

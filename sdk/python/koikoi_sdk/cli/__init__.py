@@ -13,6 +13,7 @@ from koikoi_sdk.cli.options import USAGE_EXIT_CODE
 INTERRUPTED_EXIT_CODE = 130
 """What shells expect of a program that SIGINT ended: 128 + 2."""
 COMMANDS = {
+    "blocks": "List the accounts you do not want to meet, add one, take one back.",
     "bot": "Play one match by itself: host a room or join one.",
     "history": "List recorded matches, your own or another player's.",
     "devices": "List the devices of your account, name one, sign one out.",
@@ -24,7 +25,7 @@ COMMANDS = {
     "receipts": "Show what the relay signed about slow and dishonest opponents.",
     "referee": "Judge rules as a JSON-lines filter.",
     "resume": "Go on with the matches that are not finished.",
-    "rooms": "List open rooms, or show one with its rules.",
+    "rooms": "List open rooms, watch the list, or show one room with its rules.",
     "vectors": "Check this implementation of the protocol against vector files.",
 }
 

@@ -4,6 +4,6 @@ Import the modules one by one: a command that only signs in needs neither the re
 """
 
 __all__ = [
-    "account", "backoff", "connect", "contract", "errors", "home", "lobby", "match", "openid", "outbox", "players",
-    "ranking", "redirect", "session", "trace", "transport",
+    "account", "backoff", "connect", "contract", "errors", "home", "invites", "lobby", "match", "openid", "outbox",
+    "players", "ranking", "redirect", "session", "streaming", "trace", "transport", "version",
 ]  # fmt: skip

@@ -31,6 +31,11 @@ class Account:
         client.access_token = lambda: str(self._session.get("access_token", ""))
 
     @property
+    def home(self) -> Home:
+        """Give where this device keeps its session and matches."""
+        return self._home
+
+    @property
     def account_id(self) -> str:
         """Give the account's id.
 

@@ -1,11 +1,11 @@
-"""Unary calls to the gateway in the Connect protocol, binary form (https://connectrpc.com/docs/protocol)."""
+"""Calls to the gateway in the Connect protocol, binary form (https://connectrpc.com/docs/protocol)."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -16,11 +16,15 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 
 from koikoi_sdk.client.backoff import Backoff
 from koikoi_sdk.client.errors import ServerError, Unreachable
+from koikoi_sdk.client.streaming import TYPE, error_of, pack, read_envelopes
 from koikoi_sdk.client.trace import HEADER, new_traceparent
+from koikoi_sdk.client.version import CLIENT_VERSION
 
 Answer = TypeVar("Answer", bound=Message)
 MAX_ANSWER_SIZE = 1 << 20
 """Bytes; a longer answer is refused."""
+SILENCE_LIMIT_S = 40.0
+"""Seconds; a stream says something every 15, so one that is silent for longer is broken."""
 LONGEST_WAIT_S = 10.0
 """Seconds; a service that asks for more patience is not waited for: the caller is told."""
 
@@ -68,6 +72,33 @@ class ConnectClient:
                     raise
                 await asyncio.sleep(backoff.next_delay_s(error.retry_after_s))
 
+    async def stream(self, method: str, request: Message, answer_type: type[Answer]) -> AsyncIterator[Answer]:
+        """Call a server-streaming method and give its messages; nothing is tried again here.
+
+        Close the iterator (`contextlib.aclosing`) to leave the stream early.
+        """
+        assert self._session is not None, "use the client as an async context manager"
+        timeout = aiohttp.ClientTimeout(total=None, connect=self._timeout_s, sock_read=SILENCE_LIMIT_S)
+        headers = self._headers(TYPE, self.traceparent())
+        content = pack(request.SerializeToString())
+        try:
+            async with self._session.post(
+                f"{self._url}/{method}", data=content, headers=headers, allow_redirects=False, timeout=timeout
+            ) as response:
+                if response.status != 200:
+                    raise read_error(response.status, await _read_bounded(response.content))
+                if response.content_type != TYPE:
+                    raise Unreachable(f"{self._url} does not speak this protocol")
+                async for message, is_last in read_envelopes(response.content, MAX_ANSWER_SIZE):
+                    if not is_last:
+                        yield answer_type.FromString(message)
+                    elif error := error_of(message):
+                        raise read_error(response.status, error)
+        except DecodeError:
+            raise Unreachable(f"{self._url} does not speak this protocol") from None
+        except (TimeoutError, OSError, aiohttp.ClientError, ValueError) as error:
+            raise Unreachable(f"cannot reach {self._url}: {type(error).__name__}") from error
+
     async def get_text(self, path: str) -> str:
         """Read a public document of the gateway (a key set) as text."""
         _, body = await self._exchange("GET", path)
@@ -77,14 +108,8 @@ class ConnectClient:
             raise Unreachable(f"{self._url} does not speak this protocol") from None
 
     async def _call_once(self, method: str, request: Message, answer_type: type[Answer], traceparent: str) -> Answer:
-        headers = {
-            HEADER: traceparent,
-            "Content-Type": "application/proto",
-            "Connect-Protocol-Version": "1",
-            "Connect-Timeout-Ms": str(int(self._timeout_s * 1000)),
-        }
-        if token := self.access_token():
-            headers["Authorization"] = f"Bearer {token}"
+        headers = self._headers("application/proto", traceparent)
+        headers["Connect-Timeout-Ms"] = str(int(self._timeout_s * 1000))
         content_type, body = await self._exchange("POST", f"/{method}", headers, request.SerializeToString())
         try:
             if content_type == headers["Content-Type"]:
@@ -92,6 +117,17 @@ class ConnectClient:
         except DecodeError:
             pass
         raise Unreachable(f"{self._url} does not speak this protocol")
+
+    def _headers(self, content_type: str, traceparent: str) -> dict[str, str]:
+        headers = {
+            HEADER: traceparent,
+            "Content-Type": content_type,
+            "Connect-Protocol-Version": "1",
+            "Koikoi-Client-Version": CLIENT_VERSION,
+        }
+        if token := self.access_token():
+            headers["Authorization"] = f"Bearer {token}"
+        return headers
 
     async def _exchange(
         self, method: str, path: str, headers: Mapping[str, str] | None = None, content: bytes | None = None

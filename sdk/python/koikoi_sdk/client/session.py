@@ -21,6 +21,7 @@ from koikoi_sdk.client.outbox import Outbox
 from koikoi_sdk.client.players import Player, Resign
 from koikoi_sdk.client.receipts import Verify, Witness
 from koikoi_sdk.client.transport import Connection, Transport
+from koikoi_sdk.client.version import CLIENT_VERSION
 from koikoi_sdk.poker import DeviceKey
 from koikoi_sdk.table import (
     Choice,
@@ -38,7 +39,6 @@ from koikoi_sdk.table import (
     View,
 )
 
-CLIENT_VERSION = "koikoi-sdk/0.1.0"
 CLOSING_LIMIT_S = 30.0
 """Seconds in which a device that has its result waits for the relay to confirm the end."""
 _MAX_REFUSALS = 3
