@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from services.kit import log
 from services.match.delivery import Session
 from services.match.domain import relay
+from services.match.domain.contract import Contract
 from services.match.domain.deadlines import Limits
 from services.match.domain.errors import RelayError, StoreUnavailable
 from services.match.domain.match import Match, Presence
@@ -26,9 +27,14 @@ _WARN_BEFORE_MS = 10_000
 
 @dataclass(eq=False)
 class Held:
-    """One match held here. `lock` orders what this process does to it; `stored` is the newest state it knows."""
+    """One match held here.
+
+    `lock` orders what this process does to it; `contract` is known from the first join on; `stored` is the newest
+    state it knows, None while that must be read again.
+    """
 
     match_id: str
+    contract: Contract | None = None
     stored: Stored | None = None
     sessions: set[Session] = field(default_factory=set)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)

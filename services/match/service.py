@@ -155,6 +155,7 @@ class Relay:
         ):
             self._show_recorded(session, join, *recorded)  # Redis fell back behind the match's end
             return
+        held.contract = contract
         if self._is_revoked(contract, join.seat):
             await self._matches.change(held, partial(relay.revoke, seat=join.seat, now_ms=self._now_ms()))
         speaker = (session.connection, self._process)
@@ -303,8 +304,7 @@ class Relay:
         self._revoked = {key: at_ms for key, at_ms in self._revoked.items() if at_ms > now_ms - _REVOCATION_LIFE_MS}
         self._revoked[device_key] = max(time_ms, self._revoked.get(device_key, 0))
         for held in self._matches.all():
-            contract = held.stored.contract if held.stored is not None else None
-            if contract is None or device_key not in contract.keys:
+            if (contract := held.contract) is None or device_key not in contract.keys:
                 continue
             seat = contract.keys.index(device_key)
             if self._is_revoked(contract, seat):

@@ -15,6 +15,7 @@ from services.match.store.redis import bucket_of, match_key
 from tests.integration.match.conftest import Place, eventually
 from tests.integration.match.raw_client import envelope, hello, sealed
 from tests.integration.match.test_outcomes import record
+from tests.integration.match.test_processes import process
 
 
 class WrongClock(SystemClock):
@@ -133,6 +134,42 @@ async def test_half_a_match_in_redis_is_swept_away(place: Place):
 
         await eventually(is_gone)
     await place.pair(app, game)
+
+
+async def test_a_hundred_halves_of_matches_hide_no_deadline(place: Place):
+    """Their deadlines are the oldest of their bucket, and there is nothing to end."""
+    await place.start(**SHORT)
+    app = await place.start(**SHORT)
+    game = place.game()
+    a, _ = await place.pair(app, game)
+    tag = f"{{b{bucket_of(game.match_id):03d}}}"
+    async with Redis.from_url(place.settings["redis_url"]) as redis:
+        await redis.zadd(f"{tag}:deadlines", {f"half {number}": number for number in range(100)})
+        assert (await a.expect("ended")).outcome == pb.OUTCOME_NEVER_STARTED
+        assert await redis.zcard(f"{tag}:deadlines") == 0
+
+
+async def test_a_match_whose_closer_died_is_recorded_by_another_process(place: Place, database_url: Callable[..., str]):
+    await place.start()
+    game = place.game()
+    owner = await asyncpg.connect(database_url("match", "postgres"))
+    async with process(place) as doomed:
+        a, b = await place.pair(doomed, game)
+        async with owner.transaction():
+            await owner.execute("LOCK TABLE match.ended_match IN ACCESS EXCLUSIVE MODE")
+            await a.send(close={"outcome": pb.OUTCOME_DISPUTED, "dispute_reason": 3})
+            await b.expect("ended")
+            doomed.child.kill()
+            await doomed.child.wait()
+    await owner.close()
+
+    async def is_recorded() -> bool:
+        async with Redis.from_url(place.settings["redis_url"]) as redis:
+            return bool(await redis.xlen("outcomes"))
+
+    await eventually(is_recorded, within_s=15)
+    row = await record(place, game)
+    assert (row["outcome"], row["dispute_reason"]) == ("disputed", 3)
 
 
 async def test_machines_whose_clocks_disagree_still_agree_on_deadlines(place: Place, tmp_path: Path):

@@ -32,7 +32,14 @@ local doubtful = {}
 if #dead > 0 then
   doubtful = redis.call('ZRANGE', KEYS[2], 0, -1)
 end
-local due = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', ARGV[1], 'LIMIT', 0, ARGV[9])
+local due = {}
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', ARGV[1], 'LIMIT', 0, ARGV[9])) do
+  if redis.call('EXISTS', ARGV[7] .. id) == 1 then
+    table.insert(due, id)
+  else
+    redis.call('ZREM', KEYS[2], id) -- nothing could end it, and a hundred of them would hide all others for ever
+  end
+end
 local closed = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', ARGV[1], 'LIMIT', 0, ARGV[9])
 for _, id in ipairs(closed) do
   redis.call('ZADD', KEYS[3], now + tonumber(ARGV[10]), id)
