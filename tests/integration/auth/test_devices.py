@@ -194,6 +194,7 @@ async def test_a_revocation_and_a_new_sign_in_of_the_device_at_once_leave_no_liv
         owner = world.device(process=1)
         await owner.sign_in()
         for _ in range(ROUNDS):
+            await owner.refresh()
             lost = world.device(process=1)
             await lost.sign_in()
             old_id = lost.session.device_id
@@ -211,6 +212,7 @@ async def test_a_revocation_and_refreshes_at_once_leave_no_live_token(world: Wor
         owner = world.device(process=1)
         await owner.sign_in()
         for _ in range(ROUNDS):
+            await owner.refresh()
             lost = world.device(process=1)
             await lost.sign_in()
             request = lost.refresh_request()

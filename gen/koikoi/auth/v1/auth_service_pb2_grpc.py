@@ -212,8 +212,8 @@ class AuthServiceServicer:
     def ListDevices(self, request, context):
         """Lists the devices of the caller's account.
 
-        Needs an access token whose device is signed in. The caller's own comes first, then the last used; at most 100. A
-        device whose session ended is listed for a week more. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        Needs an access token. Its device must be signed in. The caller's own comes first, then the last used; at most 100.
+        A device whose session ended is listed for a week more. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -222,7 +222,7 @@ class AuthServiceServicer:
     def RenameDevice(self, request, context):
         """Changes the name a device of the account is listed under.
 
-        Needs an access token whose device is signed in. Is idempotent. The name stays when the device signs in again.
+        Needs an access token. Its device must be signed in. Is idempotent. The name stays when the device signs in again.
         Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
         (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
@@ -233,8 +233,9 @@ class AuthServiceServicer:
     def RevokeDevice(self, request, context):
         """Ends the session of one device of the account, of another one or of the caller's own.
 
-        Needs an access token whose device is signed in. Is idempotent. It is announced like a sign-out: the relay ends the
-        device's matches within 5 seconds, the lobby refuses it. The device may sign in again, under a new id. Errors:
+        Needs an access token. Its device must be signed in. Is idempotent. It is announced like a sign-out: within 5
+        seconds the relay ends the device's matches and the lobby refuses it. The device may sign in again, under a new id.
+        Errors:
         UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
         (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
         """

@@ -100,21 +100,22 @@ class AuthServiceStub:
     ListDevices: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.ListDevicesRequest, _auth_service_pb2.ListDevicesResponse]
     """Lists the devices of the caller's account.
 
-    Needs an access token whose device is signed in. The caller's own comes first, then the last used; at most 100. A
-    device whose session ended is listed for a week more. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    Needs an access token. Its device must be signed in. The caller's own comes first, then the last used; at most 100.
+    A device whose session ended is listed for a week more. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     RenameDevice: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.RenameDeviceRequest, _auth_service_pb2.RenameDeviceResponse]
     """Changes the name a device of the account is listed under.
 
-    Needs an access token whose device is signed in. Is idempotent. The name stays when the device signs in again.
+    Needs an access token. Its device must be signed in. Is idempotent. The name stays when the device signs in again.
     Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
     (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     RevokeDevice: _grpc.UnaryUnaryMultiCallable[_auth_service_pb2.RevokeDeviceRequest, _auth_service_pb2.RevokeDeviceResponse]
     """Ends the session of one device of the account, of another one or of the caller's own.
 
-    Needs an access token whose device is signed in. Is idempotent. It is announced like a sign-out: the relay ends the
-    device's matches within 5 seconds, the lobby refuses it. The device may sign in again, under a new id. Errors:
+    Needs an access token. Its device must be signed in. Is idempotent. It is announced like a sign-out: within 5
+    seconds the relay ends the device's matches and the lobby refuses it. The device may sign in again, under a new id.
+    Errors:
     UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
     (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
@@ -209,21 +210,22 @@ class AuthServiceAsyncStub(AuthServiceStub):
     ListDevices: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.ListDevicesRequest, _auth_service_pb2.ListDevicesResponse]  # type: ignore[assignment]
     """Lists the devices of the caller's account.
 
-    Needs an access token whose device is signed in. The caller's own comes first, then the last used; at most 100. A
-    device whose session ended is listed for a week more. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+    Needs an access token. Its device must be signed in. The caller's own comes first, then the last used; at most 100.
+    A device whose session ended is listed for a week more. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     RenameDevice: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.RenameDeviceRequest, _auth_service_pb2.RenameDeviceResponse]  # type: ignore[assignment]
     """Changes the name a device of the account is listed under.
 
-    Needs an access token whose device is signed in. Is idempotent. The name stays when the device signs in again.
+    Needs an access token. Its device must be signed in. Is idempotent. The name stays when the device signs in again.
     Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
     (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     RevokeDevice: _aio.UnaryUnaryMultiCallable[_auth_service_pb2.RevokeDeviceRequest, _auth_service_pb2.RevokeDeviceResponse]  # type: ignore[assignment]
     """Ends the session of one device of the account, of another one or of the caller's own.
 
-    Needs an access token whose device is signed in. Is idempotent. It is announced like a sign-out: the relay ends the
-    device's matches within 5 seconds, the lobby refuses it. The device may sign in again, under a new id. Errors:
+    Needs an access token. Its device must be signed in. Is idempotent. It is announced like a sign-out: within 5
+    seconds the relay ends the device's matches and the lobby refuses it. The device may sign in again, under a new id.
+    Errors:
     UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
     (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
@@ -369,8 +371,8 @@ class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_auth_service_pb2.ListDevicesResponse, _abc.Awaitable[_auth_service_pb2.ListDevicesResponse]]:
         """Lists the devices of the caller's account.
 
-        Needs an access token whose device is signed in. The caller's own comes first, then the last used; at most 100. A
-        device whose session ended is listed for a week more. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
+        Needs an access token. Its device must be signed in. The caller's own comes first, then the last used; at most 100.
+        A device whose session ended is listed for a week more. Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
 
     @_abc_1.abstractmethod
@@ -381,7 +383,7 @@ class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_auth_service_pb2.RenameDeviceResponse, _abc.Awaitable[_auth_service_pb2.RenameDeviceResponse]]:
         """Changes the name a device of the account is listed under.
 
-        Needs an access token whose device is signed in. Is idempotent. The name stays when the device signs in again.
+        Needs an access token. Its device must be signed in. Is idempotent. The name stays when the device signs in again.
         Errors: UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
         (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
@@ -394,8 +396,9 @@ class AuthServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_auth_service_pb2.RevokeDeviceResponse, _abc.Awaitable[_auth_service_pb2.RevokeDeviceResponse]]:
         """Ends the session of one device of the account, of another one or of the caller's own.
 
-        Needs an access token whose device is signed in. Is idempotent. It is announced like a sign-out: the relay ends the
-        device's matches within 5 seconds, the lobby refuses it. The device may sign in again, under a new id. Errors:
+        Needs an access token. Its device must be signed in. Is idempotent. It is announced like a sign-out: within 5
+        seconds the relay ends the device's matches and the lobby refuses it. The device may sign in again, under a new id.
+        Errors:
         UNAUTHENTICATED (ACCESS_TOKEN_INVALID), INVALID_ARGUMENT (FIELD_INVALID, REQUEST_ID_REUSED), NOT_FOUND
         (DEVICE_UNKNOWN), RESOURCE_EXHAUSTED (RATE_LIMITED).
         """
