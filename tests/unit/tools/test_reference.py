@@ -60,7 +60,7 @@ def test_a_setting_without_an_explanation_is_said(monkeypatch):
 def test_a_reason_has_code_status_advice_and_metadata():
     found = {row[0]: row[1:] for row in rows("reasons lobby")}
     assert found["`ROOM_NOT_FOUND`"][:2] == ["NOT_FOUND", "404"]
-    assert found["`ALREADY_IN_ROOM`"][-1] == "`code`"
+    assert found["`ALREADY_IN_ROOM`"][-1] == "`code`, `match_id`"
     assert found["`FIELD_INVALID`"][-2:] == ["no", "`field`, `limit`"]
     assert found["`KEYS_UNAVAILABLE`"][-2] == "yes"
     assert {row[0]: row[-2] for row in rows("own_reasons gateway")}["`BODY_TOO_LARGE`"] == "no"
