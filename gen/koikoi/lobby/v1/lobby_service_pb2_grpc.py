@@ -217,9 +217,9 @@ class LobbyServiceServicer:
     def AcceptGuest(self, request, context):
         """Lets one of those who knock take the second seat; only this makes the contract of a room that needs approval.
 
-        Needs an access token, of the room's host. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND
-        (ROOM_NOT_FOUND: no room of the caller is open under this code; GUEST_NOT_FOUND: that account does not knock any
-        more, or is in another room now), FAILED_PRECONDITION (ROOM_FULL, SAME_DEVICE_KEY).
+        Needs an access token. Only the room's host may call it. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID),
+        NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open under this code; GUEST_NOT_FOUND: that account does not
+        knock any more, or is in another room now), FAILED_PRECONDITION (ROOM_FULL, SAME_DEVICE_KEY).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -228,9 +228,9 @@ class LobbyServiceServicer:
     def KickGuest(self, request, context):
         """Keeps an account out of the caller's open room: its knock ends, and the room looks unknown to it from now on.
 
-        Once both seats are taken nobody can be kicked. Needs an access token, of the room's host. Is idempotent. Errors:
-        INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open under this code),
-        RESOURCE_EXHAUSTED (TOO_MANY_BLOCKS: 300 accounts are kept out of this room).
+        Once both seats are taken nobody can be kicked. Needs an access token. Only the room's host may call it. Is
+        idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open
+        under this code), RESOURCE_EXHAUSTED (TOO_MANY_BLOCKS: 300 accounts are kept out of this room).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -98,16 +98,16 @@ class LobbyServiceStub:
     AcceptGuest: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.AcceptGuestRequest, _lobby_service_pb2.AcceptGuestResponse]
     """Lets one of those who knock take the second seat; only this makes the contract of a room that needs approval.
 
-    Needs an access token, of the room's host. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND
-    (ROOM_NOT_FOUND: no room of the caller is open under this code; GUEST_NOT_FOUND: that account does not knock any
-    more, or is in another room now), FAILED_PRECONDITION (ROOM_FULL, SAME_DEVICE_KEY).
+    Needs an access token. Only the room's host may call it. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID),
+    NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open under this code; GUEST_NOT_FOUND: that account does not
+    knock any more, or is in another room now), FAILED_PRECONDITION (ROOM_FULL, SAME_DEVICE_KEY).
     """
     KickGuest: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.KickGuestRequest, _lobby_service_pb2.KickGuestResponse]
     """Keeps an account out of the caller's open room: its knock ends, and the room looks unknown to it from now on.
 
-    Once both seats are taken nobody can be kicked. Needs an access token, of the room's host. Is idempotent. Errors:
-    INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open under this code),
-    RESOURCE_EXHAUSTED (TOO_MANY_BLOCKS: 300 accounts are kept out of this room).
+    Once both seats are taken nobody can be kicked. Needs an access token. Only the room's host may call it. Is
+    idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open
+    under this code), RESOURCE_EXHAUSTED (TOO_MANY_BLOCKS: 300 accounts are kept out of this room).
     """
     ListRooms: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.ListRoomsRequest, _lobby_service_pb2.ListRoomsResponse]
     """Lists open public rooms, newest first.
@@ -221,16 +221,16 @@ class LobbyServiceAsyncStub(LobbyServiceStub):
     AcceptGuest: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.AcceptGuestRequest, _lobby_service_pb2.AcceptGuestResponse]  # type: ignore[assignment]
     """Lets one of those who knock take the second seat; only this makes the contract of a room that needs approval.
 
-    Needs an access token, of the room's host. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND
-    (ROOM_NOT_FOUND: no room of the caller is open under this code; GUEST_NOT_FOUND: that account does not knock any
-    more, or is in another room now), FAILED_PRECONDITION (ROOM_FULL, SAME_DEVICE_KEY).
+    Needs an access token. Only the room's host may call it. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID),
+    NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open under this code; GUEST_NOT_FOUND: that account does not
+    knock any more, or is in another room now), FAILED_PRECONDITION (ROOM_FULL, SAME_DEVICE_KEY).
     """
     KickGuest: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.KickGuestRequest, _lobby_service_pb2.KickGuestResponse]  # type: ignore[assignment]
     """Keeps an account out of the caller's open room: its knock ends, and the room looks unknown to it from now on.
 
-    Once both seats are taken nobody can be kicked. Needs an access token, of the room's host. Is idempotent. Errors:
-    INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open under this code),
-    RESOURCE_EXHAUSTED (TOO_MANY_BLOCKS: 300 accounts are kept out of this room).
+    Once both seats are taken nobody can be kicked. Needs an access token. Only the room's host may call it. Is
+    idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open
+    under this code), RESOURCE_EXHAUSTED (TOO_MANY_BLOCKS: 300 accounts are kept out of this room).
     """
     ListRooms: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.ListRoomsRequest, _lobby_service_pb2.ListRoomsResponse]  # type: ignore[assignment]
     """Lists open public rooms, newest first.
@@ -377,9 +377,9 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_lobby_service_pb2.AcceptGuestResponse, _abc.Awaitable[_lobby_service_pb2.AcceptGuestResponse]]:
         """Lets one of those who knock take the second seat; only this makes the contract of a room that needs approval.
 
-        Needs an access token, of the room's host. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND
-        (ROOM_NOT_FOUND: no room of the caller is open under this code; GUEST_NOT_FOUND: that account does not knock any
-        more, or is in another room now), FAILED_PRECONDITION (ROOM_FULL, SAME_DEVICE_KEY).
+        Needs an access token. Only the room's host may call it. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID),
+        NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open under this code; GUEST_NOT_FOUND: that account does not
+        knock any more, or is in another room now), FAILED_PRECONDITION (ROOM_FULL, SAME_DEVICE_KEY).
         """
 
     @_abc_1.abstractmethod
@@ -390,9 +390,9 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_lobby_service_pb2.KickGuestResponse, _abc.Awaitable[_lobby_service_pb2.KickGuestResponse]]:
         """Keeps an account out of the caller's open room: its knock ends, and the room looks unknown to it from now on.
 
-        Once both seats are taken nobody can be kicked. Needs an access token, of the room's host. Is idempotent. Errors:
-        INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open under this code),
-        RESOURCE_EXHAUSTED (TOO_MANY_BLOCKS: 300 accounts are kept out of this room).
+        Once both seats are taken nobody can be kicked. Needs an access token. Only the room's host may call it. Is
+        idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), NOT_FOUND (ROOM_NOT_FOUND: no room of the caller is open
+        under this code), RESOURCE_EXHAUSTED (TOO_MANY_BLOCKS: 300 accounts are kept out of this room).
         """
 
     @_abc_1.abstractmethod
