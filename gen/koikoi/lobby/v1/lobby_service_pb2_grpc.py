@@ -286,7 +286,9 @@ class LobbyServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListBlocks(self, request, context):
-        """Lists the accounts that the caller blocked, newest first. Needs an access token.
+        """Lists the accounts that the caller blocked, newest first.
+
+        Needs an access token.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -139,7 +139,10 @@ class LobbyServiceStub:
     Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     ListBlocks: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.ListBlocksRequest, _lobby_service_pb2.ListBlocksResponse]
-    """Lists the accounts that the caller blocked, newest first. Needs an access token."""
+    """Lists the accounts that the caller blocked, newest first.
+
+    Needs an access token.
+    """
     PreviewRules: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.PreviewRulesRequest, _lobby_service_pb2.PreviewRulesResponse]
     """Shows what a choice of rules means before a room is opened: the complete rules, and where they differ from house.
 
@@ -262,7 +265,10 @@ class LobbyServiceAsyncStub(LobbyServiceStub):
     Needs an access token. Is idempotent. Errors: INVALID_ARGUMENT (FIELD_INVALID), RESOURCE_EXHAUSTED (RATE_LIMITED).
     """
     ListBlocks: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.ListBlocksRequest, _lobby_service_pb2.ListBlocksResponse]  # type: ignore[assignment]
-    """Lists the accounts that the caller blocked, newest first. Needs an access token."""
+    """Lists the accounts that the caller blocked, newest first.
+
+    Needs an access token.
+    """
     PreviewRules: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.PreviewRulesRequest, _lobby_service_pb2.PreviewRulesResponse]  # type: ignore[assignment]
     """Shows what a choice of rules means before a room is opened: the complete rules, and where they differ from house.
 
@@ -460,7 +466,10 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _lobby_service_pb2.ListBlocksRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_lobby_service_pb2.ListBlocksResponse, _abc.Awaitable[_lobby_service_pb2.ListBlocksResponse]]:
-        """Lists the accounts that the caller blocked, newest first. Needs an access token."""
+        """Lists the accounts that the caller blocked, newest first.
+
+        Needs an access token.
+        """
 
     @_abc_1.abstractmethod
     def PreviewRules(
