@@ -114,9 +114,9 @@ async def play_one_match(
         signed_in_bot(plan, directory / "tsuru", "Tsuru") as host,
         signed_in_bot(plan, directory / "kame", "Kame") as guest,
     ):
-        room = await host.lobby.create_room(rules, is_public=False)
+        room = await host.lobby.create_room(rules, is_public=False, leave_other=True)
         say(f"{host.name} opened room {room.code}: {room.rules.preset}, {room.rules.rounds} rounds")
-        contract = await guest.lobby.join_room(room.code)
+        contract = await guest.lobby.join_room(room.code, leave_other=True)
         await host.lobby.wait_for_contract(room.code)
         say(f"{guest.name} took the second seat; match {contract.match_id} over {relay_url}")
         watch = Stopwatch()

@@ -329,8 +329,12 @@ class Opponents:
         async with ConnectClient(self.plan.gateway_url) as ours, ConnectClient(self.plan.gateway_url) as theirs:
             hosting = Lobby(ours, Account(ours, Home(self.homes[host])))
             preset, rounds = rules
-            room = await hosting.create_room(lobby_pb.Rules(preset=preset, rounds=rounds), is_public=False)
-            return await Lobby(theirs, Account(theirs, Home(self.homes[1 - host]))).join_room(room.code)
+            room = await hosting.create_room(
+                lobby_pb.Rules(preset=preset, rounds=rounds), is_public=False, leave_other=True
+            )
+            return await Lobby(theirs, Account(theirs, Home(self.homes[1 - host]))).join_room(
+                room.code, leave_other=True
+            )
 
     def device(self, number: int) -> DeviceKey:
         return Home(self.homes[number]).device_key()

@@ -265,8 +265,8 @@ async def _play(stack: Stack, directory: Path, findings: Findings, observe: _Obs
         for bot in (host, guest):
             await _renew(bot, findings)
         rules = lobby.Rules(preset="boardgameland", rounds=3)
-        room = await host.lobby.create_room(rules, is_public=False, password=PASSWORD)
-        contract = await guest.lobby.join_room(room.code, password=PASSWORD)
+        room = await host.lobby.create_room(rules, is_public=False, password=PASSWORD, leave_other=True)
+        contract = await guest.lobby.join_room(room.code, password=PASSWORD, leave_other=True)
         findings.note_credential("password", PASSWORD.encode())
         findings.outcomes = list(
             await asyncio.gather(

@@ -220,8 +220,10 @@ async def _make_a_move(stack: Stack) -> Move:
                 signed_in_bot(stack.plan, directory / "tsuru", "Mai") as host,
                 signed_in_bot(stack.plan, directory / "kame", "Ran") as guest,
             ):
-                room = await host.lobby.create_room(lobby.Rules(preset="house", rounds=6), is_public=False)
-                contract = await guest.lobby.join_room(room.code)
+                room = await host.lobby.create_room(
+                    lobby.Rules(preset="house", rounds=6), is_public=False, leave_other=True
+                )
+                contract = await guest.lobby.join_room(room.code, leave_other=True)
                 watch.move.match_id = contract.match_id
                 await asyncio.gather(*(_play(bot, contract, watch) for bot in (host, guest)))
     finally:

@@ -48,8 +48,8 @@ async def two_bots(stack: Stack, directory: Path) -> AsyncIterator[tuple[Bot, Bo
 
 
 async def new_match(host: Bot, guest: Bot, rules: lobby.Rules) -> SignedContract:
-    room = await host.lobby.create_room(rules, is_public=False)
-    contract = await guest.lobby.join_room(room.code)
+    room = await host.lobby.create_room(rules, is_public=False, leave_other=True)
+    contract = await guest.lobby.join_room(room.code, leave_other=True)
     assert (await host.lobby.wait_for_contract(room.code)).token == contract.token
     return contract
 
@@ -148,7 +148,9 @@ class ResignsAtOnce:
 async def test_sign_in_and_rooms_survive_their_services(stack: Stack, tmp_path: Path) -> None:
     """A room opened before a crash of auth and lobby is joined after it, with sessions renewed by the new auth."""
     async with two_bots(stack, tmp_path) as (host, guest), asyncio.timeout(LIMIT_S):
-        room = await host.lobby.create_room(lobby.Rules(preset="house", rounds=6), is_public=False, password="tsuki")
+        room = await host.lobby.create_room(
+            lobby.Rules(preset="house", rounds=6), is_public=False, password="tsuki", leave_other=True
+        )
         waiting = asyncio.create_task(host.lobby.wait_for_contract(room.code))
         for name in ("auth", "lobby", "gateway", "ranking"):
             stack.kill(name)
@@ -157,7 +159,7 @@ async def test_sign_in_and_rooms_survive_their_services(stack: Stack, tmp_path: 
         async with ConnectClient(stack.plan.gateway_url) as client:
             old = guest.home.load("session")
             later = Account(client, Home(tmp_path / "kiri"), clock=lambda: time.time() + 850)
-            contract = await Lobby(client, later).join_room(room.code, password="tsuki")
+            contract = await Lobby(client, later).join_room(room.code, password="tsuki", leave_other=True)
             new = guest.home.load("session")
         assert old is not None
         assert new is not None
