@@ -7,7 +7,10 @@ import secrets
 from koikoi.lobby.v1 import lobby_service_pb2 as pb
 from redis.asyncio import Redis
 
+from services.lobby.domain.contracts import draw_contract
+from services.lobby.ports import Attendance
 from tests.harness import make_caller
+from tests.integration.lobby.conftest import player, somewhere, wish
 from tests.integration.lobby.watchers import Tape, eventually, joined, opened, refused, watching, watching_list
 
 
@@ -195,6 +198,32 @@ async def test_a_block_hides_every_room_and_outlives_redis(process, redis_url, f
         await process.stub.UnblockAccount(request, metadata=says)
     wanted = (await opened(process, says, leave_other=True)).room.code
     assert (await joined(process, theirs, wanted)).contract
+
+
+async def test_the_script_itself_seats_only_who_knocks_now_and_is_not_kept_out(bench):
+    """Should a check before it be lost one day, the one atomic step still holds."""
+    host, guest, pest = player(), player(), player()
+    room = await bench.lobby.create_room(host, wish(needs_approval=True), somewhere())
+    now = bench.now()
+    contract = draw_contract("iss", room.rules, host, guest, now=now, random=bytes(10))
+    older, newer = (Attendance(room.code, guest.account_id, generation, now, guest) for generation in ("aa", "bb"))
+    assert (await bench.rooms.take_seat(room, guest, contract, now, "aa")).guest is None
+    await bench.presence.attend(older, now, "open")
+    await bench.presence.attend(newer, now, "open")
+    for generation in ("", "aa"):
+        assert (await bench.rooms.take_seat(room, guest, contract, now, generation)).guest is None
+    assert await bench.rooms.bar(room.code, host.account_id, pest.account_id, now)
+    assert (await bench.rooms.take_seat(room, pest, contract, now, "bb")).guest is None
+    await bench.presence.end(older)  # took over by a newer one: changes nothing
+    assert (await bench.rooms.take_seat(room, guest, contract, now, "bb")).guest == guest
+
+
+async def test_a_room_without_a_door_keeps_out_whom_its_host_bars_also_at_the_last_step(bench):
+    host, pest = player(), player()
+    room = await bench.lobby.create_room(host, wish(), somewhere())
+    await bench.rooms.bar(room.code, host.account_id, pest.account_id, bench.now())
+    contract = draw_contract("iss", room.rules, host, pest, now=bench.now(), random=bytes(10))
+    assert (await bench.rooms.take_seat(room, pest, contract, bench.now())).guest is None
 
 
 async def test_blocks_are_bounded(bench):

@@ -9,8 +9,9 @@ import pytest
 from koikoi.lobby.v1 import lobby_service_pb2 as pb
 from redis.asyncio import Redis
 
+from services.lobby.ports import Attendance, Attended
 from tests.harness import make_caller
-from tests.integration.lobby.conftest import somewhere
+from tests.integration.lobby.conftest import Bench, player, somewhere, wish
 from tests.integration.lobby.watchers import eventually, joined, opened, refused, watching, watching_list
 
 
@@ -108,6 +109,30 @@ async def test_of_two_streams_of_a_host_each_may_end_while_the_other_holds_the_r
                 fake_clock.advance(20)
                 assert await is_known(two, code)
         await eventually(lambda: present(one, visitor, code), False)
+
+
+async def test_only_the_newest_stream_of_a_host_says_that_it_is_away(bench: Bench):
+    host = player()
+    code = (await bench.lobby.create_room(host, wish(), somewhere())).code
+    older, newer = (Attendance(code, host.account_id, generation, bench.now()) for generation in ("aa", "bb"))
+
+    async def is_present() -> bool:
+        (room,) = await bench.rooms.read([code])
+        return bool(room.is_host_present)
+
+    for one in (older, newer):
+        assert await bench.presence.attend(one, bench.now(), "open") is Attended.HERE
+    assert await bench.presence.renew([older, newer], bench.now()) == [Attended.HERE] * 2
+    await bench.presence.end(older)
+    assert await is_present()
+    await bench.presence.end(newer)
+    assert not await is_present()
+    assert await bench.presence.renew([older], bench.now()) == [Attended.HERE]  # the one that is left stands in
+    assert await is_present()
+    stranger = Attendance(code, "somebody", "cc", bench.now())
+    assert await bench.presence.attend(stranger, bench.now(), "open") is Attended.GONE
+    bench.clock.advance(30)
+    assert await bench.presence.renew([older], bench.now()) == [Attended.DEAD]
 
 
 async def test_the_host_goes_and_comes_back(process):
