@@ -11,7 +11,9 @@ from koikoi_sdk.client.errors import LocalProtocolError, RelayClosed, RemoteProt
 from koikoi_sdk.client.session import MatchEnd
 from koikoi_sdk.table import Ending, Kind, Outgoing, Reason, Seat
 
+from services.match.domain import relay
 from tests.unit.client.devices import Device, Player, Tables
+from tests.unit.client.relay import LIMITS
 from tests.unit.table.pair import DEVICES, Pair, audited, reached
 
 RESIGNS = Player(lambda view: True)
@@ -237,6 +239,39 @@ async def test_a_relay_that_keeps_refusing_is_left(tmp_path: Path, reason: int):
         await device.play(Player())
     assert device.transport.connects == 4
     assert device.outbox.is_open
+
+
+async def test_an_opponent_that_lies_to_the_relay_at_every_send_drives_nobody_away(tmp_path: Path):
+    """While the repair lasts that a lie began, the relay refuses envelopes: no fault of the device that sends."""
+    table = ending(tmp_path)
+    owing = table.relay.match.owing
+    assert owing is not None
+    lies, taken_back = 0, asyncio.Event()
+
+    def say(position: int) -> None:
+        match, speaker = table.relay.match, (f"liar {lies} {position}", "p")
+        table.relay.change(relay.join(match, 1 - owing, speaker, position, 0, bytes(8), LIMITS))
+
+    def lie(frame: wire.ClientFrame) -> None:
+        nonlocal lies
+        if frame.WhichOneof("frame") == "envelope" and lies < 6:
+            lies += 1
+            say(table.relay.match.counter + 30)
+
+    def take_back(frame: wire.ClientFrame) -> None:
+        if frame.WhichOneof("frame") == "envelope" and table.relay.match.is_recovering:
+            say(table.relay.match.counter)
+            if lies == 6:
+                taken_back.set()
+
+    honest, liar = table.devices[owing], table.devices[1 - owing]
+    honest.transport.before_send, honest.transport.after_send = lie, take_back
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        ends = [group.create_task(honest.play(Player()))]
+        await taken_back.wait()
+        ends.append(group.create_task(liar.play(Player())))
+    check_finished(table, [task.result() for task in ends])
+    assert honest.transport.connects == 1
 
 
 async def test_the_join_proves_possession_and_tells_the_position(tmp_path: Path):

@@ -265,6 +265,8 @@ class Session:
         self._end = MatchEnd(ended.outcome, ended.seat if ended.HasField("seat") else None, self._seat.result)
 
     def _take_refusal(self, refusal: match.Refusal) -> None:
+        if not self._is_welcome:  # a repair, which also a lying opponent can begin: the next welcome asks for all again
+            return
         self._refusals += 1
         is_known = refusal.reason in match.Reason.values()
         reason = match.Reason.Name(refusal.reason).removeprefix("REASON_") if is_known else str(refusal.reason)
