@@ -297,7 +297,7 @@ def test_the_command_line_says_what_is_wrong_in_one_sentence(tmp_path, database_
     stores = {
         "KOIKOI_LOBBY_REDIS_URL": "redis://127.0.0.1:1",
         "KOIKOI_LOBBY_DATABASE_URL": database_url("lobby"),
-        "KOIKOI_LOBBY_KEY_DIRECTORY": "x",
+        "KOIKOI_LOBBY_KEY_DIRECTORY": str(tmp_path / "keys"),
     }
     assert lobby("migrate", **stores, KOIKOI_LOBBY_DATABASE_URL_FILE="x").returncode == 2
     assert lobby("migrate", **stores).returncode == 0

@@ -147,3 +147,16 @@ def test_what_a_killed_process_left_half_made_is_swept(outbox: Outbox, tmp_path:
     assert [found.match_id for found in Outbox.stored(tmp_path)] == ["m"]
     assert not old.exists()
     assert young.exists()
+
+
+def test_a_forgotten_match_is_remembered_for_a_day(outbox: Outbox, tmp_path: Path):
+    """The lobby lists its contract for hours; begun a second time, it would speak against itself."""
+    assert Outbox.knows(tmp_path, "m")
+    outbox.remove()
+    assert not outbox.directory.exists()
+    assert Outbox.stored(tmp_path) == []
+    assert Outbox.knows(tmp_path, "m")
+    assert not Outbox.knows(tmp_path, "n")
+    os.utime(tmp_path / ".over.m", (1, 1))
+    Outbox.stored(tmp_path)
+    assert not Outbox.knows(tmp_path, "m")

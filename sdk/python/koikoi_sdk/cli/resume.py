@@ -46,6 +46,7 @@ async def _take_up_new(device: Device) -> None:
     """
     from koikoi_sdk.client.errors import KoikoiError
     from koikoi_sdk.client.match import is_young, sit_down
+    from koikoi_sdk.client.outbox import Outbox
     from koikoi_sdk.table import ContractError
 
     try:
@@ -54,7 +55,7 @@ async def _take_up_new(device: Device) -> None:
         click.echo(f"koikoi: the lobby's list of matches cannot be read: {error}", err=True)
         return
     for contract in contracts:
-        if is_young(contract.payload) and not (device.home.matches / contract.match_id).exists():
+        if is_young(contract.payload) and not Outbox.knows(device.home.matches, contract.match_id):
             try:
                 sit_down(device.home, contract, device.account.key)
             except ContractError as error:  # another device of this account plays it

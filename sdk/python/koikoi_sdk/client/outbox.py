@@ -36,7 +36,7 @@ from koikoi_sdk.table import Evidence, SignedResult
 
 _KEY_SIZE = 32
 _NONCE_SIZE = 24
-_DRAFT_AGE_S = 3600.0
+_REST_AGE_S = 86_400.0
 MAX_RECEIPTS = 16
 """Kept of one match, the newest."""
 
@@ -73,13 +73,23 @@ class Outbox:
     def stored(cls, matches: Path) -> list[Outbox]:
         """Give all matches on disk, oldest first (match ids are UUIDv7).
 
-        What a process that was killed left half made is removed, once it is older than any such making takes.
+        What a process that was killed left half made is removed, once it is older than any such making takes, and so
+        are notes about matches that were forgotten.
         """
-        for draft in matches.glob(".*"):
+        for rest in matches.glob(".*"):
             with contextlib.suppress(FileNotFoundError):
-                if draft.is_dir() and time.time() - draft.stat().st_mtime > _DRAFT_AGE_S:
-                    _remove(draft)
+                if time.time() - rest.stat().st_mtime < _REST_AGE_S:
+                    continue
+                if rest.is_dir():
+                    _remove(rest)
+                else:
+                    rest.unlink()
         return [cls(path) for path in sorted(matches.iterdir()) if path.is_dir() and not path.name.startswith(".")]
+
+    @classmethod
+    def knows(cls, matches: Path, match_id: str) -> bool:
+        """Tell whether a match is or was on this device, also one that was forgotten within the last day."""
+        return (matches / match_id).exists() or _note(matches, match_id).exists()
 
     @property
     def match_id(self) -> str:
@@ -206,6 +216,11 @@ class Outbox:
     def remove(self, *, is_recorded: bool = False) -> None:
         """Forget the match, but keep evidence of a refused message, and receipts where no result is recorded."""
         self.erase()
+        note = _note(self.directory.parent, self.match_id)
+        try:
+            note.touch(mode=0o600)  # first: a match is never begun a second time
+        except OSError as error:
+            raise cannot_use(note, error) from error
         (self.directory / "result").unlink(missing_ok=True)
         if is_recorded:
             (self.directory / "receipts").unlink(missing_ok=True)
@@ -220,6 +235,11 @@ class Outbox:
             return (self.directory / name).read_bytes()
         except OSError as error:
             raise StorageError(f"match {self.match_id} has no {name} on this device") from error
+
+
+def _note(matches: Path, match_id: str) -> Path:
+    """Give the file that says: this match was here and is over. Contracts are good for hours only."""
+    return matches / f".over.{match_id}"
 
 
 def _remove(directory: Path) -> None:
