@@ -87,7 +87,7 @@ class Session:
         self._contract = outbox.contract
         self._epoch = b""
         self._acknowledged = 0
-        self._is_welcome = False
+        self._is_welcome = self._is_repairing = False
         self._refusals = 0
         self._unreadable: int | None = None
         self._dispute: int | None = None
@@ -161,7 +161,7 @@ class Session:
             self._patience.reschedule(asyncio.get_running_loop().time() + CLOSING_LIMIT_S)
 
     async def _join(self, connection: Connection) -> None:
-        self._is_welcome = False
+        self._is_welcome = self._is_repairing = False
         frame = await connection.receive()
         if frame.WhichOneof("frame") != "challenge" or len(frame.challenge.challenge) != 32:
             raise RelayClosed(0, "the relay did not begin with a challenge")
@@ -226,7 +226,8 @@ class Session:
         kind = frame.WhichOneof("frame")
         if kind == "welcome":
             self._epoch = frame.welcome.epoch
-            self._is_welcome = not frame.welcome.is_recovering
+            self._is_repairing = frame.welcome.is_recovering
+            self._is_welcome = not self._is_repairing
             self._witness.heed(frame.welcome.status, self._epoch, self._position)
             if self._is_welcome:  # else another welcome follows, once both seats told their position
                 await self._carry_out(connection, self._seat.step)
@@ -265,7 +266,7 @@ class Session:
         self._end = MatchEnd(ended.outcome, ended.seat if ended.HasField("seat") else None, self._seat.result)
 
     def _take_refusal(self, refusal: match.Refusal) -> None:
-        if not self._is_welcome:  # a repair, which also a lying opponent can begin: the next welcome asks for all again
+        if self._is_repairing:  # which also a lying opponent can bring about: the next welcome asks for all again
             return
         self._refusals += 1
         is_known = refusal.reason in match.Reason.values()
