@@ -68,7 +68,7 @@ def log_in(stack: Stack, name: str) -> str:
 
 def test_the_client_shares_nothing_with_ours(folder: Path) -> None:
     names = {path.stem for path in folder.glob("*.py")}
-    assert len(names) == 11
+    assert len(names) == 12
     imported = {
         name
         for path in folder.glob("*.py")
@@ -171,6 +171,17 @@ def test_a_vector_with_a_wrong_byte_does_not_pass(folder: Path, tmp_path: Path) 
     command = [sys.executable, "check_vector.py", str(tmp_path / "wrong.json")]
     done = subprocess.run(command, cwd=folder, env=os.environ | {"PYTHONPATH": ""}, capture_output=True, check=False)
     assert b"AssertionError" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["hand_yaku", "bust"])
+def test_it_plays_both_seats_of_a_vector_byte_for_byte(name: str, stack: Stack, folder: Path) -> None:
+    vector = ROOT / "tests/vectors/matches" / f"{name}.json"
+    client = start(stack, folder, "replay_vector.py", str(vector))
+    made = json.loads(client.communicate(timeout=60)[0])
+    messages = json.loads(vector.read_text())["messages"]
+    kinds = [[one["kind"] for one in messages if one["seat"] == seat] for seat in (0, 1)]
+    end = 1 if name == "hand_yaku" else 0  # one seat resigns, which this client does not: there it has to stop
+    assert made == [len(own) - end * ("RESIGN" in own) for own in kinds]
 
 
 def rows_of(page: str, width: int) -> list[list[str]]:
