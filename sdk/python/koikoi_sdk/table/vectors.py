@@ -45,6 +45,7 @@ def record(vector: Vector) -> Vector:
         "random": [source.used for source in replay.sources],
         "choices": replay.chosen,
         "session_id": result.statement.session_id.hex(),
+        "keys": replay.keys(),
         "messages": list(replay.messages()),
         "rounds": [canonical.hex() for canonical in result.statement.rounds],
         "statement": result.statement.encode().hex(),
@@ -138,6 +139,11 @@ class _Replay:
                 seat.resign()
             step = seat.receive(*_wire(step.message))
         return step.result
+
+    def keys(self) -> list[str]:
+        """Give the keys of the envelopes, by direction: A to B, then B to A."""
+        channel = self._channels()[self.contract.seat_a]
+        return [channel.sending.hex(), channel.receiving.hex()]
 
     def messages(self) -> Iterator[Vector]:
         """Describe every message; the two HELLO travel unsealed and have no inside."""
