@@ -43,6 +43,7 @@ _MACHINE = (
     "COVERAGE_PROCESS_START",
 )
 _TRACES = ("KOIKOI_TRACE_", "OTEL_")
+_THROW_AWAY = {"KOIKOI_LOBBY_COOL_DOWN_S": "0"}  # players of tests and demos leave matches on purpose
 """Settings of traces are the same for every process."""
 
 
@@ -58,7 +59,7 @@ class Stack:
         ports: By setting name, see plan.PORTS; the ports of `make run` when None.
         environ: Where `KOIKOI_*` settings of the user come from.
         settings: More settings for processes, by name (`KOIKOI_MATCH_...`).
-        durable: False for tests: stores keep nothing over a power cut.
+        durable: False for tests: stores keep nothing over a power cut, and nobody has to cool down.
         say: Gets a line about each step.
     """
 
@@ -76,7 +77,7 @@ class Stack:
         self.logs = self.directory / "log"
         self.postgres = Postgres(self.directory, durable=durable)
         self.valkey = Valkey(self.directory, durable=durable)
-        self._environ = {**environ, **(settings or {})}
+        self._environ = {**environ, **({} if durable else _THROW_AWAY), **(settings or {})}
         self._ports, self._say = ports, say
         self._plan: Plan | None = None
         self._children: dict[str, Child] = {}

@@ -26,6 +26,7 @@ from services.kit.redis import open_client
 from services.kit.settings import load
 from services.kit.tokens import AccessTokenVerifier, KeySet, SigningKeys
 from services.lobby.board import Board
+from services.lobby.conduct import Conducts, Counting
 from services.lobby.doorkeeper import Doorkeeper
 from services.lobby.feeds import Feeds
 from services.lobby.holds import Holds
@@ -38,8 +39,10 @@ from services.lobby.seating import Seating
 from services.lobby.service import ROOM_LIFE_MS, Lobby
 from services.lobby.settings import Settings
 from services.lobby.store.blocks import MIGRATIONS, SCHEMA, PostgresBlocks
+from services.lobby.store.conduct import PostgresMarks
 from services.lobby.store.index import RedisIndex
 from services.lobby.store.news import RedisNews
+from services.lobby.store.outcomes import RedisOutcomes
 from services.lobby.store.presence import RedisPresence
 from services.lobby.store.revocations import Revocations
 from services.lobby.store.rooms import RedisRooms
@@ -87,10 +90,9 @@ async def _make_handlers(
     stack: AsyncExitStack, settings: Settings, clock: Clock, client: Redis, keys: SigningKeys, metrics: Metrics
 ) -> tuple[LobbyHandlers, Streams]:
     events = metrics.counter("rooms_total", "Rooms by what happened to them.", ["event"])
-    open_streams = metrics.gauge("open_streams", "Streams open now.")
     passwords = ArgonPasswords()
     stack.callback(passwords.close)
-    blocks = PostgresBlocks(await _open_pool(stack, settings.database_url))
+    blocks, conducts = await _open_books(stack, settings, clock, metrics)
     rooms, index = RedisRooms(client, ROOM_LIFE_MS), RedisIndex(client, ROOM_LIFE_MS)
     presence, limits = RedisPresence(client, ROOM_LIFE_MS), Limiter(client, clock, "lobby:limit:")
     holds, doorkeeper = Holds(rooms, index, clock), Doorkeeper(rooms, passwords, limits, clock)
@@ -104,14 +106,15 @@ async def _make_handlers(
     )  # fmt: skip
     lobby = Lobby(
         rooms=rooms, index=index, blocks=blocks, passwords=passwords, doorkeeper=doorkeeper, holds=holds,
-        seating=seating, clock=clock, count=count,
+        seating=seating, conducts=conducts, clock=clock, count=count,
     )  # fmt: skip
     hosting = Hosting(
         rooms=rooms, presence=presence, blocks=blocks, limits=limits, holds=holds, seating=seating, clock=clock,
         count=count,
     )  # fmt: skip
     revocations = Revocations(_connect(stack, settings.revocations_redis_url or settings.redis_url), clock)
-    streams = Streams(settings.stream_limits(), revocations.is_revoked, open_streams.set)
+    open_streams = metrics.gauge("open_streams", "Streams open now.").set
+    streams = Streams(settings.stream_limits(), revocations.is_revoked, open_streams)
     notices = Notices(settings.bulletin(), settings.bulletin_path, streams.wake_all)
     feeds, board = Feeds(rooms, index, presence, clock), Board(rooms, index, clock, write_room)
     stack.push_async_callback(feeds.aclose)
@@ -119,13 +122,27 @@ async def _make_handlers(
     _start_chores(stack, settings, Sweeper(rooms, index, clock), index, feeds, board, notices)
     watching = Watching(
         doorkeeper=doorkeeper, holds=holds, seating=seating, feeds=feeds, board=board, streams=streams,
-        bulletin=lambda: notices.bulletin,
+        conducts=conducts, bulletin=lambda: notices.bulletin,
     )  # fmt: skip
     handlers = LobbyHandlers(
-        lobby=lobby, hosting=hosting, watching=watching, keys=keys, is_revoked=revocations.is_revoked,
-        bulletin=lambda: notices.bulletin, invite_base_url=settings.invite_base_url,
+        lobby=lobby, hosting=hosting, watching=watching, conducts=conducts, keys=keys,
+        is_revoked=revocations.is_revoked, bulletin=lambda: notices.bulletin, invite_base_url=settings.invite_base_url,
     )  # fmt: skip
     return handlers, streams
+
+
+async def _open_books(
+    stack: AsyncExitStack, settings: Settings, clock: Clock, metrics: Metrics
+) -> tuple[PostgresBlocks, Conducts]:
+    """Open what is in Postgres, and count outcomes from now on."""
+    pool = await _open_pool(stack, settings.database_url)
+    marks = PostgresMarks(pool)
+    counted = metrics.counter("outcomes_total", "Outcomes told by match, by what became of them.", ["result"])
+    conducts = Conducts(marks, settings.cool_down_s, clock)
+    outcomes = RedisOutcomes(_connect(stack, settings.outcomes_redis_url or settings.redis_url))
+    counting = Counting(outcomes, marks, conducts, lambda result: counted.labels(result).inc())
+    start_task(stack, counting.run())
+    return PostgresBlocks(pool), conducts
 
 
 async def _open_pool(stack: AsyncExitStack, url: str) -> postgres.Pool:

@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Protocol
 
 from services.kit.errors import ServiceError
+from services.lobby.domain.conduct import Mark, Outcome
 from services.lobby.domain.rooms import Contract, Hold, Knock, Player, Room
 
 
@@ -154,6 +155,38 @@ class Blocks(Protocol):
 
     async def read(self, account_id: str) -> list[tuple[str, int]]:
         """Give whom an account blocked and when, newest first."""
+        ...
+
+
+class Marks(Protocol):
+    """What matches say about their players; the newest of each account."""
+
+    async def add(self, marks: Sequence[Mark]) -> set[str]:
+        """Write marks that are not yet known; gives the matches of those that are new."""
+        ...
+
+    async def read(self, account_id: str) -> list[Mark]:
+        """Give what counts of an account."""
+        ...
+
+
+OutcomeEntry = tuple[bytes, Outcome | None]
+"""The id of an entry in the relay's stream, and what it says; None for one that says nothing."""
+
+
+class Outcomes(Protocol):
+    """The relay's word on how matches ended, at least once."""
+
+    async def read(self) -> list[OutcomeEntry]:
+        """Wait a moment for entries that no process has read yet."""
+        ...
+
+    async def claim(self) -> list[OutcomeEntry]:
+        """Take over entries that were read long ago and never acknowledged."""
+        ...
+
+    async def acknowledge(self, entries: Sequence[OutcomeEntry]) -> None:
+        """Say that entries are done with."""
         ...
 
 

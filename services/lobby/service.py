@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from services.kit.clock import Clock
+from services.lobby.conduct import Conducts
 from services.lobby.domain.choices import Choice, check_preset, choose_rules
 from services.lobby.domain.codes import new_code, read_code
 from services.lobby.domain.contracts import uuid7
@@ -75,6 +76,7 @@ class Lobby:
         doorkeeper: Doorkeeper,
         holds: Holds,
         seating: Seating,
+        conducts: Conducts,
         clock: Clock,
         count: Callable[[str], None],
         choose: Callable[[str], str] = secrets.choice,
@@ -86,6 +88,7 @@ class Lobby:
         self._doorkeeper = doorkeeper
         self._holds = holds
         self._seating = seating
+        self._conducts = conducts
         self._clock = clock
         self._count = count
         self._choose = choose
@@ -106,6 +109,8 @@ class Lobby:
         await self._doorkeeper.take("create", CREATES_A_MINUTE, account_id, address, CREATES_OF_ADDRESS)
         if same := await self._repeated(account_id, request_id, digest, password):
             return same
+        conducts = self._conducts
+        conduct = await (conducts.check if rules.is_ranked else conducts.glimpse)(account_id)
         previous = await self._holds.free(account_id, leave=wish.leave_other, request_id=request_id)
         now = self._now()
         room = Room(
@@ -122,6 +127,7 @@ class Lobby:
             needs_approval=wish.needs_approval,
             invite_secret=new_secret(os.urandom(SECRET_BYTES)) if wish.with_invite else "",
             barred=frozenset(blocked for blocked, _ in await self._blocks.read(account_id)),
+            host_completion=conduct.completion_percent,
         )
         room = await self._claim_code(room)
         if not await self._holds.settle(account_id, room.code, previous):
@@ -164,6 +170,8 @@ class Lobby:
                 raise SameDeviceKey("Host and guest need different devices.")
             if room.needs_approval:
                 raise ApprovalNeeded("The host lets guests in one by one; knock by watching the room.")
+            if room.rules.is_ranked:
+                await self._conducts.check(guest.account_id)
             if not is_invited:
                 await self._doorkeeper.check_password(room, guest.account_id, address, password)
             room, stands = await self._seating.take(room, guest, leave=leave_other, request_id=request_id)

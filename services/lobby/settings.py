@@ -15,10 +15,17 @@ class Settings:
     """Every setting has a default that works for `make run`, except where to find Redis and the signing keys."""
 
     redis_url: str = field(metadata={"doc": "Redis for rooms, codes, presence and limits."})
-    database_url: str = field(metadata={"doc": "Postgres of blocks."})
+    database_url: str = field(metadata={"doc": "Postgres of blocks and conduct."})
     key_directory: Path = field(metadata={"doc": "Signing keys of contracts: Ed25519 JWK files."})
     revocations_redis_url: str = field(
         default="", metadata={"doc": "Redis of auth's stream of signed-out devices; empty for the same as redis_url."}
+    )
+    outcomes_redis_url: str = field(
+        default="", metadata={"doc": "Redis of match's stream of outcomes; empty for the same as redis_url."}
+    )
+    cool_down_s: float = field(
+        default=300.0,
+        metadata={"doc": "Seconds of the shortest cool-down after a match that was left; 0 for none.", "min": 0.0},
     )
     environment: str = field(default="development", metadata={"doc": "development or production."})
     grpc_address: str = field(default="127.0.0.1:50052", metadata={"doc": "Where gRPC listens."})

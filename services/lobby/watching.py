@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TypeVar, cast
 
 from services.lobby.board import Board, Step
+from services.lobby.conduct import Conducts
 from services.lobby.domain.bulletin import NOTHING, Bulletin, check_entry
 from services.lobby.domain.choices import check_preset
 from services.lobby.domain.codes import read_code
@@ -92,6 +93,7 @@ class Watching:
         feeds: Feeds,
         board: Board,
         streams: Streams,
+        conducts: Conducts,
         bulletin: Callable[[], Bulletin],
     ) -> None:
         self._doorkeeper = doorkeeper
@@ -100,6 +102,7 @@ class Watching:
         self._feeds = feeds
         self._board = board
         self._streams = streams
+        self._conducts = conducts
         self._bulletin = bulletin
 
     async def watch_room(self, watcher: Watcher, door: Door) -> AsyncIterator[Event]:
@@ -186,6 +189,8 @@ class Watching:
         check_entry(self._bulletin(), watcher.client_version)
         if room.host.device_key == who.device_key:
             raise SameDeviceKey("Host and guest need different devices.")
+        if room.rules.is_ranked:
+            await self._conducts.check(who.account_id)
         if not is_invited:
             await self._doorkeeper.check_password(room, who.account_id, watcher.address, door.password)
         await self._holds.free(who.account_id, entering=room.code, leave=door.leave_other, request_id=room.room_id)

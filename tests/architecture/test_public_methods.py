@@ -11,8 +11,8 @@ PUBLIC = {
         "RefreshSession", "RenameDevice", "RevokeDevice", "SignIn", "SignOut", "UpdateProfile",
     },
     "koikoi.lobby.v1.LobbyService": {
-        "AcceptGuest", "BlockAccount", "CreateRoom", "GetKeySet", "GetRoom", "JoinRoom", "KickGuest", "LeaveRoom",
-        "ListBlocks", "ListMyMatches", "ListRooms", "PreviewRules", "UnblockAccount", "WatchRoom", "WatchRooms",
+        "AcceptGuest", "BlockAccount", "CreateRoom", "GetKeySet", "GetMyConduct", "GetRoom", "JoinRoom", "KickGuest",
+        "LeaveRoom", "ListBlocks", "ListMyMatches", "ListRooms", "PreviewRules", "UnblockAccount", "WatchRoom", "WatchRooms",
     },
     "koikoi.match.v1.MatchService": {"GetKeySet"},
     "koikoi.ranking.v1.RankingService": {

@@ -183,6 +183,13 @@ class ClientTooOld(LobbyError):
     reason = "CLIENT_TOO_OLD"
 
 
+class CoolingDown(LobbyError):
+    """The account left matches and waits before its next ranked one."""
+
+    code = Code.FAILED_PRECONDITION
+    reason = "COOLING_DOWN"
+
+
 class Maintenance(LobbyError):
     """Nothing new is begun during the announced maintenance."""
 

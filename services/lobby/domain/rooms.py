@@ -119,6 +119,8 @@ class Room:
     barred: frozenset[str] = frozenset()
     """The accounts that the host blocked or kicked."""
     is_host_present: bool = True
+    host_completion: int | None = None
+    """The host's completion rate in percent when the room was opened; None when nothing counts yet."""
 
     @property
     def has_password(self) -> bool:

@@ -10,6 +10,7 @@ from services.kit.tokens import Caller
 from services.lobby.board import Step
 from services.lobby.domain.bulletin import Bulletin
 from services.lobby.domain.choices import Choice
+from services.lobby.domain.conduct import WINDOW, Conduct
 from services.lobby.domain.errors import FieldInvalid
 from services.lobby.domain.filters import Filter
 from services.lobby.domain.invites import invite_url
@@ -61,6 +62,7 @@ def write_room(room: Room) -> pb.Room:
         create_time=write_time(room.create_time),
         needs_approval=room.needs_approval,
         is_host_present=room.is_host_present,
+        host_completion_percent=room.host_completion,
     )
 
 
@@ -139,6 +141,19 @@ def write_preview(rules: Rules) -> pb.PreviewRulesResponse:
             )
             for one in differences(rules)
         ],
+    )
+
+
+def write_conduct(conduct: Conduct) -> pb.GetMyConductResponse:
+    """Write how an account behaved."""
+    until = conduct.cool_down_until
+    return pb.GetMyConductResponse(
+        completion_percent=conduct.completion_percent,
+        completed=conduct.completed,
+        charged=conduct.charged,
+        disputed=conduct.disputed,
+        window=WINDOW,
+        cool_down_end_time=write_time(until) if until else None,
     )
 
 

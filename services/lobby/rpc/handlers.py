@@ -10,6 +10,7 @@ from koikoi.lobby.v1 import lobby_service_pb2_grpc as pb_grpc
 
 from services.kit.grpc_server import caller, client_address
 from services.kit.tokens import Caller, SigningKeys
+from services.lobby.conduct import Conducts
 from services.lobby.domain.bulletin import Bulletin, check_entry
 from services.lobby.domain.choices import choose_rules
 from services.lobby.domain.errors import AccessTokenInvalid
@@ -19,6 +20,7 @@ from services.lobby.rpc.convert import (
     read_filter,
     read_player,
     read_wish,
+    write_conduct,
     write_event,
     write_invite,
     write_match,
@@ -44,6 +46,7 @@ class LobbyHandlers(pb_grpc.LobbyServiceServicer):
         lobby: Lobby,
         hosting: Hosting,
         watching: Watching,
+        conducts: Conducts,
         keys: SigningKeys,
         is_revoked: Callable[[str], bool],
         bulletin: Callable[[], Bulletin],
@@ -52,6 +55,7 @@ class LobbyHandlers(pb_grpc.LobbyServiceServicer):
         self._lobby = lobby
         self._hosting = hosting
         self._watching = watching
+        self._conducts = conducts
         self._keys = keys
         self._is_revoked = is_revoked
         self._bulletin = bulletin
@@ -146,6 +150,10 @@ class LobbyHandlers(pb_grpc.LobbyServiceServicer):
         return pb.ListBlocksResponse(
             blocks=[pb.Block(account_id=blocked, create_time=write_time(since)) for blocked, since in blocks]
         )
+
+    async def GetMyConduct(self, request: pb.GetMyConductRequest, context: Any) -> pb.GetMyConductResponse:  # noqa: N802
+        """Show the caller's conduct."""
+        return write_conduct(await self._conducts.read(self._caller().account_id))
 
     async def PreviewRules(self, request: pb.PreviewRulesRequest, context: Any) -> pb.PreviewRulesResponse:  # noqa: N802
         """Show what a choice of rules means."""

@@ -31,6 +31,7 @@ def room_fields(room: Room) -> dict[str, str]:
         "invite": room.invite_secret,
         "barred": f" {' '.join(sorted(room.barred))} " if room.barred else "",
         "away": "0" if room.is_host_present else "1",
+        "completion": "" if room.host_completion is None else str(room.host_completion),
     }
 
 
@@ -78,6 +79,7 @@ def read_room(record: Mapping[bytes, bytes]) -> Room | None:
         invite_secret=text.get("invite", ""),
         barred=frozenset(text.get("barred", "").split()),
         is_host_present=text.get("away") != "1",
+        host_completion=int(text["completion"]) if text.get("completion") else None,
     )
 
 

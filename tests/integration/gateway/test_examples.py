@@ -74,6 +74,7 @@ async def let_in(host, guest, guest_id):
         await host.follow(f"{LOBBY}/AcceptGuest", code=code, accountId=guest_id, requestId=secrets.token_hex(8))
     await host.follow(f"{LOBBY}/BlockAccount", accountId=guest_id, requestId=secrets.token_hex(8))
     await host.follow(f"{LOBBY}/ListBlocks")
+    await host.follow(f"{LOBBY}/GetMyConduct")
     await host.follow(f"{LOBBY}/UnblockAccount", accountId=guest_id, requestId=secrets.token_hex(8))
 
 

@@ -22,6 +22,7 @@ from services.kit.limits import Limiter
 from services.kit.redis import open_client
 from services.kit.tokens import SigningKeys
 from services.lobby.app import build
+from services.lobby.conduct import Conducts
 from services.lobby.domain.choices import Choice
 from services.lobby.domain.rooms import Player, Visibility
 from services.lobby.doorkeeper import Doorkeeper
@@ -31,6 +32,7 @@ from services.lobby.passwords import ArgonPasswords
 from services.lobby.seating import Seating
 from services.lobby.service import ROOM_LIFE_MS, Lobby, Wish
 from services.lobby.store.blocks import PostgresBlocks
+from services.lobby.store.conduct import PostgresMarks
 from services.lobby.store.index import RedisIndex
 from services.lobby.store.presence import RedisPresence
 from services.lobby.store.rooms import RedisRooms
@@ -74,6 +76,7 @@ class Bench:
     clock: FakeClock
     passwords: ArgonPasswords
     blocks: PostgresBlocks
+    marks: PostgresMarks
     directory: Path
     events: Counter[str] = field(default_factory=Counter)
 
@@ -96,7 +99,19 @@ class Bench:
     def process(self, **changes: object) -> Lobby:
         """Another process of the same lobby, with some parts of its own."""
         parts = self.parts(**changes)
-        names = ("rooms", "index", "blocks", "passwords", "doorkeeper", "holds", "seating", "clock", "count", "choose")
+        names = (
+            "rooms",
+            "index",
+            "blocks",
+            "passwords",
+            "doorkeeper",
+            "holds",
+            "seating",
+            "conducts",
+            "clock",
+            "count",
+            "choose",
+        )
         return Lobby(**{name: parts[name] for name in names if name in parts})  # type: ignore[arg-type]
 
     def hosting_process(self, **changes: object) -> Hosting:
@@ -113,6 +128,7 @@ class Bench:
             "passwords": self.passwords,
             "limits": self.limits,
             "signer": self.keys,
+            "conducts": Conducts(self.marks, 300.0, self.clock),
             "clock": self.clock,
             "count": lambda event: self.events.update([event]),
             **changes,
@@ -131,7 +147,7 @@ async def bench(
 ) -> AsyncIterator[Bench]:
     client, passwords = open_client(redis_url, max_connections=200), ArgonPasswords()
     pool = await postgres.open_pool(database_url("lobby"), schema="lobby")
-    yield Bench(client, fake_clock, passwords, PostgresBlocks(pool), tmp_path)
+    yield Bench(client, fake_clock, passwords, PostgresBlocks(pool), PostgresMarks(pool), tmp_path)
     passwords.close()
     await pool.close()
     await client.aclose()

@@ -86,6 +86,10 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     """This client is older than the service takes; update it. Metadata holds min_client_version."""
     REASON_MAINTENANCE: _Reason.ValueType  # 26
     """No new rooms or matches during the announced maintenance; come back after the retry delay. Running matches go on."""
+    REASON_COOLING_DOWN: _Reason.ValueType  # 27
+    """The caller left matches before their end and waits before the next ranked one; metadata holds until when. Wait for
+    the retry delay, or play an unranked room.
+    """
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper):
     """Says why a call to lobby failed; travels as ErrorInfo.reason without the prefix."""
@@ -150,6 +154,10 @@ REASON_CLIENT_TOO_OLD: Reason.ValueType  # 25
 """This client is older than the service takes; update it. Metadata holds min_client_version."""
 REASON_MAINTENANCE: Reason.ValueType  # 26
 """No new rooms or matches during the announced maintenance; come back after the retry delay. Running matches go on."""
+REASON_COOLING_DOWN: Reason.ValueType  # 27
+"""The caller left matches before their end and waits before the next ranked one; metadata holds until when. Wait for
+the retry delay, or play an unranked room.
+"""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 class _Visibility:
@@ -329,6 +337,7 @@ class Room(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     NEEDS_APPROVAL_FIELD_NUMBER: _builtins.int
     IS_HOST_PRESENT_FIELD_NUMBER: _builtins.int
+    HOST_COMPLETION_PERCENT_FIELD_NUMBER: _builtins.int
     code: _builtins.str
     """Is the room's code, 6 characters of an unambiguous alphabet."""
     visibility: Global___Visibility.ValueType
@@ -345,6 +354,8 @@ class Room(_message.Message):
     """Is true when the host lets guests in one by one: knock with WatchRoom."""
     is_host_present: _builtins.bool
     """Is false while the host's device is away; an open room whose host stays away ends within 30 seconds."""
+    host_completion_percent: _builtins.int
+    """Is the host's completion rate in percent when the room was opened; unset for a host without matches yet."""
     @_builtins.property
     def rules(self) -> Global___Rules:
         """Are the rules, complete and validated."""
@@ -376,12 +387,15 @@ class Room(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         needs_approval: _builtins.bool = ...,
         is_host_present: _builtins.bool = ...,
+        host_completion_percent: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "guest", b"guest", "host", b"host", "rules", b"rules"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_host_completion_percent", b"_host_completion_percent", "create_time", b"create_time", "guest", b"guest", "host", b"host", "host_completion_percent", b"host_completion_percent", "rules", b"rules"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "create_time", b"create_time", "guest", b"guest", "has_password", b"has_password", "host", b"host", "is_host_present", b"is_host_present", "is_ranked", b"is_ranked", "needs_approval", b"needs_approval", "rules", b"rules", "rules_text", b"rules_text", "state", b"state", "visibility", b"visibility"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_host_completion_percent", b"_host_completion_percent", "code", b"code", "create_time", b"create_time", "guest", b"guest", "has_password", b"has_password", "host", b"host", "host_completion_percent", b"host_completion_percent", "is_host_present", b"is_host_present", "is_ranked", b"is_ranked", "needs_approval", b"needs_approval", "rules", b"rules", "rules_text", b"rules_text", "state", b"state", "visibility", b"visibility"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__host_completion_percent: _TypeAlias = _typing.Literal["host_completion_percent"]  # noqa: Y015
+    _WhichOneofArgType__host_completion_percent: _TypeAlias = _typing.Literal["_host_completion_percent", b"_host_completion_percent"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__host_completion_percent) -> _WhichOneofReturnType__host_completion_percent | None: ...
 
 Global___Room: _TypeAlias = Room  # noqa: Y015
 
@@ -1092,6 +1106,69 @@ class Block(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Block: _TypeAlias = Block  # noqa: Y015
+
+@_typing.final
+class GetMyConductRequest(_message.Message):
+    """Asks for the caller's conduct."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMyConductRequest: _TypeAlias = GetMyConductRequest  # noqa: Y015
+
+@_typing.final
+class GetMyConductResponse(_message.Message):
+    """Carries the caller's conduct: what its newest matches say."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPLETION_PERCENT_FIELD_NUMBER: _builtins.int
+    COMPLETED_FIELD_NUMBER: _builtins.int
+    CHARGED_FIELD_NUMBER: _builtins.int
+    DISPUTED_FIELD_NUMBER: _builtins.int
+    WINDOW_FIELD_NUMBER: _builtins.int
+    COOL_DOWN_END_TIME_FIELD_NUMBER: _builtins.int
+    completion_percent: _builtins.int
+    """Is the share of them that was played to the end, in percent, rounded down; unset while none counts."""
+    completed: _builtins.int
+    """Is how many were played to the end, by a resignation or the opponent's fault too."""
+    charged: _builtins.int
+    """Is how many the caller left, held up or refused to sign."""
+    disputed: _builtins.int
+    """Is how many ended in dispute."""
+    window: _builtins.int
+    """Is how many matches count at most; older ones are forgotten."""
+    @_builtins.property
+    def cool_down_end_time(self) -> _timestamp_pb2.Timestamp:
+        """Is when ranked rooms open again to the caller; unset when there was no cool-down; it may be in the past."""
+
+    def __init__(
+        self,
+        *,
+        completion_percent: _builtins.int | None = ...,
+        completed: _builtins.int = ...,
+        charged: _builtins.int = ...,
+        disputed: _builtins.int = ...,
+        window: _builtins.int = ...,
+        cool_down_end_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_completion_percent", b"_completion_percent", "completion_percent", b"completion_percent", "cool_down_end_time", b"cool_down_end_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion_percent", b"_completion_percent", "charged", b"charged", "completed", b"completed", "completion_percent", b"completion_percent", "cool_down_end_time", b"cool_down_end_time", "disputed", b"disputed", "window", b"window"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__completion_percent: _TypeAlias = _typing.Literal["completion_percent"]  # noqa: Y015
+    _WhichOneofArgType__completion_percent: _TypeAlias = _typing.Literal["_completion_percent", b"_completion_percent"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__completion_percent) -> _WhichOneofReturnType__completion_percent | None: ...
+
+Global___GetMyConductResponse: _TypeAlias = GetMyConductResponse  # noqa: Y015
 
 @_typing.final
 class PreviewRulesRequest(_message.Message):

@@ -117,6 +117,11 @@ class LobbyServiceStub:
                 request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListBlocksRequest.SerializeToString,
                 response_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListBlocksResponse.FromString,
                 _registered_method=True)
+        self.GetMyConduct = channel.unary_unary(
+                '/koikoi.lobby.v1.LobbyService/GetMyConduct',
+                request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.GetMyConductRequest.SerializeToString,
+                response_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.GetMyConductResponse.FromString,
+                _registered_method=True)
         self.PreviewRules = channel.unary_unary(
                 '/koikoi.lobby.v1.LobbyService/PreviewRules',
                 request_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.PreviewRulesRequest.SerializeToString,
@@ -155,8 +160,8 @@ class LobbyServiceServicer:
 
         The room lives for 30 seconds, and on as long as the host's WatchRoom is open. Needs an access token. The same
         request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID,
-        REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD), NOT_FOUND (ROOM_NOT_FOUND: the room of
-        this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
+        REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD; COOLING_DOWN: ranked rooms only),
+        NOT_FOUND (ROOM_NOT_FOUND: the room of this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
         60 a minute and address; BUSY).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -181,7 +186,7 @@ class LobbyServiceServicer:
         Needs an access token. Is idempotent for the account that took the seat. Errors: INVALID_ARGUMENT (FIELD_INVALID,
         PASSWORD_INVALID), NOT_FOUND (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL:
         for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY, ALREADY_IN_ROOM,
-        APPROVAL_NEEDED: knock with WatchRoom; CLIENT_TOO_OLD), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
+        APPROVAL_NEEDED: knock with WatchRoom; CLIENT_TOO_OLD; COOLING_DOWN: ranked rooms only), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
         (RATE_LIMITED: misses, as GetRoom, and 60 joins a minute and account, 30 passwords a minute and address;
         PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
         """
@@ -294,6 +299,15 @@ class LobbyServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetMyConduct(self, request, context):
+        """Shows the caller's own conduct in its last matches, and whether it has to wait before the next ranked room.
+
+        Needs an access token. A match counts some seconds after its end. The rules are in docs/conduct.md.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def PreviewRules(self, request, context):
         """Shows what a choice of rules means before a room is opened: the complete rules, and where they differ from house.
 
@@ -379,6 +393,11 @@ def add_LobbyServiceServicer_to_server(servicer, server):
                     servicer.ListBlocks,
                     request_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListBlocksRequest.FromString,
                     response_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListBlocksResponse.SerializeToString,
+            ),
+            'GetMyConduct': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMyConduct,
+                    request_deserializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.GetMyConductRequest.FromString,
+                    response_serializer=koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.GetMyConductResponse.SerializeToString,
             ),
             'PreviewRules': grpc.unary_unary_rpc_method_handler(
                     servicer.PreviewRules,
@@ -760,6 +779,33 @@ class LobbyService:
             '/koikoi.lobby.v1.LobbyService/ListBlocks',
             koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListBlocksRequest.SerializeToString,
             koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.ListBlocksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMyConduct(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/koikoi.lobby.v1.LobbyService/GetMyConduct',
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.GetMyConductRequest.SerializeToString,
+            koikoi_dot_lobby_dot_v1_dot_lobby__service__pb2.GetMyConductResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -56,8 +56,8 @@ class LobbyServiceStub:
 
     The room lives for 30 seconds, and on as long as the host's WatchRoom is open. Needs an access token. The same
     request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID,
-    REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD), NOT_FOUND (ROOM_NOT_FOUND: the room of
-    this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
+    REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD; COOLING_DOWN: ranked rooms only),
+    NOT_FOUND (ROOM_NOT_FOUND: the room of this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
     60 a minute and address; BUSY).
     """
     GetRoom: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.GetRoomRequest, _lobby_service_pb2.GetRoomResponse]
@@ -74,7 +74,7 @@ class LobbyServiceStub:
     Needs an access token. Is idempotent for the account that took the seat. Errors: INVALID_ARGUMENT (FIELD_INVALID,
     PASSWORD_INVALID), NOT_FOUND (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL:
     for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY, ALREADY_IN_ROOM,
-    APPROVAL_NEEDED: knock with WatchRoom; CLIENT_TOO_OLD), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
+    APPROVAL_NEEDED: knock with WatchRoom; CLIENT_TOO_OLD; COOLING_DOWN: ranked rooms only), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
     (RATE_LIMITED: misses, as GetRoom, and 60 joins a minute and account, 30 passwords a minute and address;
     PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
     """
@@ -143,6 +143,11 @@ class LobbyServiceStub:
 
     Needs an access token.
     """
+    GetMyConduct: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.GetMyConductRequest, _lobby_service_pb2.GetMyConductResponse]
+    """Shows the caller's own conduct in its last matches, and whether it has to wait before the next ranked room.
+
+    Needs an access token. A match counts some seconds after its end. The rules are in docs/conduct.md.
+    """
     PreviewRules: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.PreviewRulesRequest, _lobby_service_pb2.PreviewRulesResponse]
     """Shows what a choice of rules means before a room is opened: the complete rules, and where they differ from house.
 
@@ -182,8 +187,8 @@ class LobbyServiceAsyncStub(LobbyServiceStub):
 
     The room lives for 30 seconds, and on as long as the host's WatchRoom is open. Needs an access token. The same
     request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID,
-    REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD), NOT_FOUND (ROOM_NOT_FOUND: the room of
-    this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
+    REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD; COOLING_DOWN: ranked rooms only),
+    NOT_FOUND (ROOM_NOT_FOUND: the room of this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
     60 a minute and address; BUSY).
     """
     GetRoom: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.GetRoomRequest, _lobby_service_pb2.GetRoomResponse]  # type: ignore[assignment]
@@ -200,7 +205,7 @@ class LobbyServiceAsyncStub(LobbyServiceStub):
     Needs an access token. Is idempotent for the account that took the seat. Errors: INVALID_ARGUMENT (FIELD_INVALID,
     PASSWORD_INVALID), NOT_FOUND (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL:
     for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY, ALREADY_IN_ROOM,
-    APPROVAL_NEEDED: knock with WatchRoom; CLIENT_TOO_OLD), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
+    APPROVAL_NEEDED: knock with WatchRoom; CLIENT_TOO_OLD; COOLING_DOWN: ranked rooms only), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
     (RATE_LIMITED: misses, as GetRoom, and 60 joins a minute and account, 30 passwords a minute and address;
     PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
     """
@@ -269,6 +274,11 @@ class LobbyServiceAsyncStub(LobbyServiceStub):
 
     Needs an access token.
     """
+    GetMyConduct: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.GetMyConductRequest, _lobby_service_pb2.GetMyConductResponse]  # type: ignore[assignment]
+    """Shows the caller's own conduct in its last matches, and whether it has to wait before the next ranked room.
+
+    Needs an access token. A match counts some seconds after its end. The rules are in docs/conduct.md.
+    """
     PreviewRules: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.PreviewRulesRequest, _lobby_service_pb2.PreviewRulesResponse]  # type: ignore[assignment]
     """Shows what a choice of rules means before a room is opened: the complete rules, and where they differ from house.
 
@@ -311,8 +321,8 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
 
         The room lives for 30 seconds, and on as long as the host's WatchRoom is open. Needs an access token. The same
         request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID,
-        REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD), NOT_FOUND (ROOM_NOT_FOUND: the room of
-        this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
+        REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD; COOLING_DOWN: ranked rooms only),
+        NOT_FOUND (ROOM_NOT_FOUND: the room of this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
         60 a minute and address; BUSY).
         """
 
@@ -341,7 +351,7 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
         Needs an access token. Is idempotent for the account that took the seat. Errors: INVALID_ARGUMENT (FIELD_INVALID,
         PASSWORD_INVALID), NOT_FOUND (ROOM_NOT_FOUND), PERMISSION_DENIED (PASSWORD_WRONG), FAILED_PRECONDITION (ROOM_FULL:
         for 10 seconds after the seat went, then ROOM_NOT_FOUND; OWN_ROOM, SAME_DEVICE_KEY, ALREADY_IN_ROOM,
-        APPROVAL_NEEDED: knock with WatchRoom; CLIENT_TOO_OLD), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
+        APPROVAL_NEEDED: knock with WatchRoom; CLIENT_TOO_OLD; COOLING_DOWN: ranked rooms only), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
         (RATE_LIMITED: misses, as GetRoom, and 60 joins a minute and account, 30 passwords a minute and address;
         PASSWORD_TRIES: 5 an account and room, then 10 minutes; BUSY).
         """
@@ -469,6 +479,17 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
         """Lists the accounts that the caller blocked, newest first.
 
         Needs an access token.
+        """
+
+    @_abc_1.abstractmethod
+    def GetMyConduct(
+        self,
+        request: _lobby_service_pb2.GetMyConductRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_lobby_service_pb2.GetMyConductResponse, _abc.Awaitable[_lobby_service_pb2.GetMyConductResponse]]:
+        """Shows the caller's own conduct in its last matches, and whether it has to wait before the next ranked room.
+
+        Needs an access token. A match counts some seconds after its end. The rules are in docs/conduct.md.
         """
 
     @_abc_1.abstractmethod

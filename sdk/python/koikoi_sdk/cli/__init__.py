@@ -15,6 +15,7 @@ INTERRUPTED_EXIT_CODE = 130
 COMMANDS = {
     "blocks": "List the accounts you do not want to meet, add one, take one back.",
     "bot": "Play one match by itself: host a room or join one.",
+    "conduct": "Show how you behaved in your last matches.",
     "history": "List recorded matches, your own or another player's.",
     "devices": "List the devices of your account, name one, sign one out.",
     "host": "Open a room, wait for an opponent and play.",

@@ -63,6 +63,8 @@ def describe_room(room: lobby.Room) -> str:
     if room.needs_approval:
         marks.append("the host lets you in")
     marks.append("rated" if room.is_ranked else "not rated")
+    if room.HasField("host_completion_percent"):
+        marks.append(f"host completes {room.host_completion_percent}%")
     if not room.is_host_present:
         marks.append("host away")
     return f"{room.code}  {room.host.display_name}  ({'; '.join(marks)})"

@@ -206,6 +206,10 @@ class Lobby:
         """Give the accounts that this one blocked, newest first."""
         return list((await self._call("ListBlocks", lobby.ListBlocksRequest(), lobby.ListBlocksResponse)).blocks)
 
+    async def get_my_conduct(self) -> lobby.GetMyConductResponse:
+        """Give how this account behaved in its last matches, and until when ranked rooms are closed to it."""
+        return await self._call("GetMyConduct", lobby.GetMyConductRequest(), lobby.GetMyConductResponse)
+
     async def preview_rules(self, rules: lobby.Rules) -> lobby.PreviewRulesResponse:
         """Give rules in full, and where they differ from house; nobody needs to be signed in for it."""
         request = lobby.PreviewRulesRequest(rules=rules)
