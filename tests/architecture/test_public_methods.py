@@ -12,7 +12,8 @@ PUBLIC = {
     },
     "koikoi.lobby.v1.LobbyService": {
         "AcceptGuest", "BlockAccount", "CreateRoom", "GetKeySet", "GetMyConduct", "GetRoom", "JoinRoom", "KickGuest",
-        "LeaveRoom", "ListBlocks", "ListMyMatches", "ListRooms", "PreviewRules", "UnblockAccount", "WatchRoom", "WatchRooms",
+        "LeaveRoom", "ListBlocks", "ListMyMatches", "ListRooms", "PreviewRules", "UnblockAccount", "WatchRoom",
+        "WatchRooms",
     },
     "koikoi.match.v1.MatchService": {"GetKeySet"},
     "koikoi.ranking.v1.RankingService": {

@@ -1,10 +1,13 @@
 """Every example of the OpenAPI document is sent to the running services and answered in the shape it shows."""
 
+import asyncio
 import json
 import secrets
+import uuid
 
 import aiohttp
 import pytest
+from redis.asyncio import Redis
 
 from services.gateway.methods import public_methods
 from tests.integration.gateway.players import AUTH, LOBBY, MATCH, RANKING, READ, Player, finished_match
@@ -29,6 +32,7 @@ async def test_the_examples_are_true(running):
         await anybody.follow(f"{LOBBY}/PreviewRules")
         contract = await room(tsuru, kame)
         await result(anybody, contract, tsuru, kame, first["profile"]["accountId"])
+        await conduct(running, tsuru, first["profile"]["accountId"])
         matsu = Player("matsu", running.plan, http, sent, document)
         await matsu.sign_in_by_redirect()
         await devices(matsu)
@@ -47,6 +51,17 @@ async def devices(player):
     assert device["isCurrent"]
     await player.follow(f"{AUTH}/RenameDevice", deviceId=device["deviceId"], requestId=secrets.token_hex(8))
     await player.follow(f"{AUTH}/RevokeDevice", deviceId=device["deviceId"], requestId=secrets.token_hex(8))
+
+
+async def conduct(running, player, account_id):
+    """Tell the lobby what the relay tells it when an account left its match, so that the example of conduct holds."""
+    entry = {"match_id": str(uuid.uuid4()), "outcome": "abandoned", "seat": "0", "end_time_ms": "1800000000000"}
+    async with Redis.from_url(running.valkey.url) as redis:
+        await redis.xadd("outcomes", entry | {"account_0": account_id, "account_1": "somebody"})
+    async with asyncio.timeout(20):
+        while not (await player.post(f"{LOBBY}/GetMyConduct", {})).get("charged"):
+            await asyncio.sleep(0.1)
+    await player.follow(f"{LOBBY}/GetMyConduct")
 
 
 async def room(host, guest):
@@ -74,7 +89,6 @@ async def let_in(host, guest, guest_id):
         await host.follow(f"{LOBBY}/AcceptGuest", code=code, accountId=guest_id, requestId=secrets.token_hex(8))
     await host.follow(f"{LOBBY}/BlockAccount", accountId=guest_id, requestId=secrets.token_hex(8))
     await host.follow(f"{LOBBY}/ListBlocks")
-    await host.follow(f"{LOBBY}/GetMyConduct")
     await host.follow(f"{LOBBY}/UnblockAccount", accountId=guest_id, requestId=secrets.token_hex(8))
 
 
