@@ -293,5 +293,5 @@ def test_a_match_id_is_a_version_7_uuid_of_its_time():
 
 def test_every_error_has_a_reason_a_code_and_this_services_name():
     classes = errors.LobbyError.__subclasses__()
-    assert len({cls.reason for cls in classes}) == len(classes) == 24
+    assert len({cls.reason for cls in classes}) == len(classes) == 25
     assert all(cls.domain == "lobby.koikoi" and cls.code is not Code.UNKNOWN for cls in classes)
