@@ -8,9 +8,9 @@ PY := .venv/bin/python
 PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
 # Ends when make does, even by kill -9 (15 is SIGTERM: it stops everything in order).
 TIED := exec $(PY) -I -S tools/guard.py $$PPID 15 same $(PY)
-OTHER_TESTS = $(filter-out tests/unit tests/property tests/harness tests/vectors tests/__pycache__ tests/conftest.py,$(wildcard tests/*))
+OTHER_TESTS = $(filter-out tests/unit tests/property tests/crash tests/harness tests/vectors tests/__pycache__ tests/conftest.py,$(wildcard tests/*))
 
-.PHONY: help setup run demo lint check test gen docs lock bench clean .run-ready
+.PHONY: help setup run demo lint check test test-crash gen docs lock bench clean .run-ready
 
 help: ## Show this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -46,6 +46,9 @@ test: setup ## Run every test, with 100 % branch coverage of rules, poker, table
 	$(PYTEST) $(OTHER_TESTS) || status=1; \
 	.venv/bin/coverage combine -q && .venv/bin/coverage report --fail-under=100 || status=1; \
 	exit $$status
+
+test-crash: setup ## Kill everything at seeded points of matches, see docs/crash-matrix.md; SEEDS=200 for more, SEED=17 for one
+	@KOIKOI_CRASH_SEEDS=$(SEEDS) KOIKOI_CRASH_SEED=$(SEED) $(PYTEST) tests/crash
 
 gen: setup ## Generate gen/ from proto/
 	@exec sh tools/generate.sh
