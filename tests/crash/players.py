@@ -217,7 +217,7 @@ class Player:
             for task in (playing, leaving):
                 task.cancel()
             await asyncio.gather(playing, leaving, return_exceptions=True)
-        self._see(Phase.HELLO, "DESERTED")
+        self._see(Phase.JOIN, "DESERTED")
         outbox.remove()
         self.deserted.add(match_id)
         self.playing = ""

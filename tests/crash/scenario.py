@@ -129,13 +129,14 @@ def results_of(fault: Fault, phase: Phase) -> frozenset[Result]:
         results.add(Result.RESUMED)
         if phase in (Phase.ROOM, Phase.JOIN):
             results.add(Result.ANEW)  # whoever comes back as host opens another room
+            results.add(Result.DESERTED)  # and may just have missed its guest
         return frozenset(results)
     if phase in _SETTING_UP or phase is Phase.SUBMIT:
         results.add(Result.AGAIN)
     if fault in _STORES_THAT_LOSE:
         if phase in _SETTING_UP:
             results.add(Result.ANEW)
-        if phase in (Phase.ROOM, Phase.JOIN, Phase.HELLO):
+        if phase in (Phase.ROOM, Phase.JOIN):
             results.add(Result.DESERTED)
     return frozenset(results)
 
