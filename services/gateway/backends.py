@@ -143,7 +143,8 @@ def _status(method: Method, error: grpc.aio.AioRpcError) -> Status:
         status = None
     if isinstance(status, Status):
         return status
-    if error.code() is grpc.StatusCode.UNAVAILABLE:
+    # Cancelled by the other side: a service that is stopping gives up what it has not answered. The client comes again.
+    if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
         return _unavailable(method)
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
         return own_status(CallTimedOut("The call took longer than allowed; it may have had an effect."))
