@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from koikoi.match.v1 import match_service_pb2 as match
+from koikoi_sdk.table import Ending
 from redis import Redis
 
 from tests.crash.players import Player, Seen
@@ -23,6 +24,7 @@ _TO_REPEAT = {"UNREACHABLE", "deadline_exceeded"} | {
     if again == "yes"
 }
 """Refusals that the page marks `again: yes`, and no answer at all."""
+_RESIGNED = int(Ending.RESIGNED)
 _ANEW = {"CHALLENGE_INVALID", "ROOM_NOT_FOUND"}
 
 
@@ -32,7 +34,7 @@ def rows(stack: Stack, query: str) -> list[dict[str, object]]:
     return found
 
 
-async def check(stack: Stack, players: list[Player], strokes: list[Stroke]) -> None:
+async def check(stack: Stack, players: list[Player], strokes: list[Stroke], *, is_rated: bool) -> None:
     """Fail unless all that was observed fits together."""
     for player in players:
         for seen in player.seen:
@@ -41,7 +43,7 @@ async def check(stack: Stack, players: list[Player], strokes: list[Stroke]) -> N
     finished = {match_id for match_id in matches if any(match_id in player.ends for player in players)}
     assert finished, "no match was played to its end"
     for match_id in sorted(matches):
-        await check_match(stack, players, match_id, is_finished=match_id in finished)
+        await check_match(stack, players, match_id, is_finished=match_id in finished, is_rated=is_rated)
     check_ratings(stack, players)
     check_accounts(stack, players)
     check_outcomes(stack, matches)
@@ -59,8 +61,8 @@ def check_documented(seen: Seen, strokes: list[Stroke]) -> None:
     assert any(result in results_of(stroke.fault, seen.phase) for stroke in strokes[: seen.strokes]), (seen, result)
 
 
-async def check_match(stack: Stack, players: list[Player], match_id: str, *, is_finished: bool) -> None:
-    results = rows(stack, f"SELECT order_number, is_rated, ending FROM ranking.result WHERE match_id = '{match_id}'")
+async def check_match(stack: Stack, players: list[Player], match_id: str, *, is_finished: bool, is_rated: bool) -> None:
+    results = rows(stack, f"SELECT is_rated, ending, winner FROM ranking.result WHERE match_id = '{match_id}'")
     assert not rows(stack, f"SELECT 1 FROM ranking.conflict WHERE match_id = '{match_id}'"), match_id
     if not is_finished:
         assert not results
@@ -70,14 +72,21 @@ async def check_match(stack: Stack, players: list[Player], match_id: str, *, is_
     assert len(results) == 1, (match_id, results)
     ends = [player.ends.get(match_id) for player in players]
     assert all(ends), (match_id, "one device was never told", ends)
+    (result,) = results
+    assert result["is_rated"] == is_rated, (match_id, result)
+    has_resigned = result["ending"] == _RESIGNED
     receipts = [end.receipt.SerializeToString(deterministic=True) for end in ends if end and end.receipt]
     assert len(set(receipts)) <= 1, "two receipts of one match differ"
-    for end in ends:
-        assert end is not None
-        assert end.outcome in (match.OUTCOME_FINISHED, match.OUTCOME_UNSPECIFIED), end
     sent = check_envelopes(players, match_id)
     record = await recorded(stack, match_id)
-    assert record == {"outcome": "finished", "seat": None, "counter": sent}, (match_id, record, sent)
+    expected: list[dict[str, object]] = [{"outcome": "finished", "seat": None, "counter": sent}]
+    if has_resigned:  # else its device died between its last envelope and saying so to the relay
+        expected.append({"outcome": "resigned", "seat": 0 if result["winner"] else 1, "counter": sent})
+    assert record in expected, (match_id, record, expected)
+    told = match.OUTCOME_RESIGNED if record["outcome"] == "resigned" else match.OUTCOME_FINISHED
+    for end in ends:
+        assert end is not None
+        assert end.outcome in (told, match.OUTCOME_UNSPECIFIED), end
     for player in players:
         assert player.journals[match_id].acknowledged <= sent
 

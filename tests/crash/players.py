@@ -18,8 +18,9 @@ from koikoi_sdk.client.lobby import Lobby
 from koikoi_sdk.client.match import hand_in, is_young, play_match, sit_down
 from koikoi_sdk.client.openid import fetch_id_token
 from koikoi_sdk.client.outbox import Outbox
-from koikoi_sdk.client.players import SimpleBot
+from koikoi_sdk.client.players import Resign, SimpleBot
 from koikoi_sdk.client.ranking import Ranking
+from koikoi_sdk.table import Choice, View
 
 from tests.crash.scenario import Phase
 from tests.crash.strokes import Striker
@@ -27,7 +28,10 @@ from tests.crash.wires import Door, Gateway, Journal
 from tools.plan import PROVIDER_CLIENT_ID
 from tools.stack import Stack
 
-RULES = lobby_messages.Rules(preset="boardgameland", rounds=3)
+SHORT = lobby_messages.Rules(preset="boardgameland", rounds=3)
+"""Played to its end; not rated."""
+RATED = lobby_messages.Rules(preset="house", rounds=6)
+"""Its host resigns once every stroke up to the audit has fallen."""
 MOST_MATCHES = 5
 _POLL_S = 0.02
 _RETRY_S = 0.3
@@ -58,6 +62,7 @@ class Table:
     """What the two people tell each other, beside all services: the room's code, and whether to play once more."""
 
     striker: Striker
+    rules: lobby_messages.Rules
     code: str = ""
     players: list[Player] = field(default_factory=list)
     decided: dict[str, bool] = field(default_factory=dict)
@@ -65,6 +70,16 @@ class Table:
     def goes_on(self, match_id: str) -> bool:
         is_enough = self.striker.is_done or len(self.decided) + 1 >= MOST_MATCHES
         return self.decided.setdefault(match_id, not is_enough)
+
+
+class Resigner:
+    """Plays like the simple bot, and resigns as soon as what must be played through was."""
+
+    def __init__(self, striker: Striker) -> None:
+        self._bot, self._striker = SimpleBot(1), striker
+
+    async def choose(self, view: View) -> Choice | Resign:
+        return await self._bot.choose(view) if self._striker.awaits_play else Resign()
 
 
 class Player:
@@ -187,7 +202,7 @@ class Player:
         return await self._try(Phase.JOIN, self._join(lobby, account))
 
     async def _host(self, lobby: Lobby, account: Account) -> Outbox:
-        room = await lobby.create_room(RULES, is_public=False, leave_other=True)
+        room = await lobby.create_room(self._table.rules, is_public=False, leave_other=True)
         self._table.code = room.code
         return sit_down(self.home, await lobby.wait_for_contract(room.code), account.key)
 
@@ -247,8 +262,10 @@ class Player:
         journal = self.journals.setdefault(outbox.match_id, Journal())
         if outbox.is_open:
             door = Door(url, journal, self._table.striker)
+            resigns = self.role == "host" and self._table.rules == RATED
+            player = Resigner(self._table.striker) if resigns else SimpleBot(1)
             try:
-                outcome = (await play_match(outbox, account.key, door, SimpleBot(1))).outcome
+                outcome = (await play_match(outbox, account.key, door, player)).outcome
             except RelayClosed as closed:
                 self._see(Phase.PLAY, closed.reason or str(closed.close_code))
                 return End(outcome, None)

@@ -48,6 +48,12 @@ class Striker:
         return not self._pending
 
     @property
+    def awaits_play(self) -> bool:
+        """Tell whether a stroke waits for what a resignation would leave out."""
+        ends = (Phase.SIGNING, Phase.CLOSE, Phase.SUBMIT)
+        return any(stroke.phase not in ends for stroke in self._pending)
+
+    @property
     def _is_mending(self) -> bool:
         return self._mending is not None and not self._mending.done()
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from tests.crash.evidence import check
-from tests.crash.players import MOST_MATCHES, Player, Table
+from tests.crash.players import MOST_MATCHES, RATED, SHORT, Player, Table
 from tests.crash.scenario import GROUPS, Fault, Phase, page, strokes_of
 from tests.crash.strokes import CLIENTS, Striker
 from tools.stack import Stack
@@ -21,7 +21,7 @@ async def live(stack: Stack, directory: Path, seed: int) -> str:
     """Let two devices live through a seed's strokes; gives what happened, checked."""
     strokes = strokes_of(seed)
     striker = Striker(stack, strokes)
-    table = Table(striker)
+    table = Table(striker, SHORT if seed % 2 else RATED)
     players = [
         Player(role, f"{name}{seed}", stack, directory / role, table)
         for role, name in (("host", "Ume"), ("guest", "Fuji"))
@@ -38,7 +38,7 @@ async def live(stack: Stack, directory: Path, seed: int) -> str:
     assert striker.is_done, f"{MOST_MATCHES} matches passed and some strokes did not fall"
     for player in players:
         assert player.deaths == sum(CLIENTS.get(stroke.fault) == player.role for stroke in strokes)
-    await check(stack, players, striker.fallen)
+    await check(stack, players, striker.fallen, is_rated=table.rules == RATED)
     return "; ".join(f"{player.role} saw {player.seen}" for player in players)
 
 
