@@ -42,7 +42,7 @@ from services.lobby.seating import Seating
 
 ROOM_LIFE_MS = 30_000
 """An open room lives so long without a sign of its host."""
-CREATES_A_MINUTE, CREATES_OF_ADDRESS = 30, 60
+CREATES_A_MINUTE, CREATES_OF_ADDRESS = 30, 300
 JOINS_A_MINUTE, JOINS_OF_ADDRESS = 60, 300
 LISTS_A_MINUTE, LISTS_OF_ADDRESS = 120, 600
 DEFAULT_PAGE, MAX_PAGE = 50, 200

@@ -65,7 +65,7 @@ def assert_evidence(affair: Affair) -> None:
 
 
 def assert_silent(affair: Affair, reason: Reason) -> None:
-    """After the refused envelope there is nothing but the dispute (and what was said before, when asked once more)."""
+    """After the refused envelope comes only the dispute, with a request for a receipt (and what was said when asked again)."""
     tap = affair.tap
     refused, said = tap.envelopes("in")[-1][0], tap.envelopes("out")
     assert all(number < refused for number, _, _ in said)
@@ -74,7 +74,7 @@ def assert_silent(affair: Affair, reason: Reason) -> None:
     assert closes
     assert {(close.outcome, close.dispute_reason) for close in closes} == {(match_pb.OUTCOME_DISPUTED, int(reason))}
     assert not any(close.result_digest or close.result_signatures for close in closes)
-    others = {frame.WhichOneof("frame") for frame in tap.after_last_envelope()} - {"close"}
+    others = {frame.WhichOneof("frame") for frame in tap.after_last_envelope()} - {"close", "receipt_request"}
     assert others <= ({"join", "envelope"} if reason is Reason.UNREADABLE else set())
 
 

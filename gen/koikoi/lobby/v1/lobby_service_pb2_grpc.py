@@ -161,8 +161,8 @@ class LobbyServiceServicer:
         The room lives for 30 seconds, and on as long as the host's WatchRoom is open. Needs an access token. The same
         request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID,
         REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD; COOLING_DOWN: ranked rooms only),
-        NOT_FOUND (ROOM_NOT_FOUND: the room of this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
-        60 a minute and address; BUSY).
+        NOT_FOUND (ROOM_NOT_FOUND: the room of this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
+        (RATE_LIMITED: 30 a minute and account, 300 a minute and address; BUSY).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

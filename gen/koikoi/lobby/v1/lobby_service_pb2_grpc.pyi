@@ -57,8 +57,8 @@ class LobbyServiceStub:
     The room lives for 30 seconds, and on as long as the host's WatchRoom is open. Needs an access token. The same
     request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID,
     REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD; COOLING_DOWN: ranked rooms only),
-    NOT_FOUND (ROOM_NOT_FOUND: the room of this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
-    60 a minute and address; BUSY).
+    NOT_FOUND (ROOM_NOT_FOUND: the room of this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
+    (RATE_LIMITED: 30 a minute and account, 300 a minute and address; BUSY).
     """
     GetRoom: _grpc.UnaryUnaryMultiCallable[_lobby_service_pb2.GetRoomRequest, _lobby_service_pb2.GetRoomResponse]
     """Shows a room by its code: rules, host and state, and to its members the contract once both seats are taken.
@@ -188,8 +188,8 @@ class LobbyServiceAsyncStub(LobbyServiceStub):
     The room lives for 30 seconds, and on as long as the host's WatchRoom is open. Needs an access token. The same
     request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID,
     REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD; COOLING_DOWN: ranked rooms only),
-    NOT_FOUND (ROOM_NOT_FOUND: the room of this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
-    60 a minute and address; BUSY).
+    NOT_FOUND (ROOM_NOT_FOUND: the room of this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
+    (RATE_LIMITED: 30 a minute and account, 300 a minute and address; BUSY).
     """
     GetRoom: _aio.UnaryUnaryMultiCallable[_lobby_service_pb2.GetRoomRequest, _lobby_service_pb2.GetRoomResponse]  # type: ignore[assignment]
     """Shows a room by its code: rules, host and state, and to its members the contract once both seats are taken.
@@ -322,8 +322,8 @@ class LobbyServiceServicer(metaclass=_abc_1.ABCMeta):
         The room lives for 30 seconds, and on as long as the host's WatchRoom is open. Needs an access token. The same
         request_id answers the same room again. Errors: INVALID_ARGUMENT (FIELD_INVALID, RULES_INVALID, PASSWORD_INVALID,
         REQUEST_ID_REUSED), FAILED_PRECONDITION (ALREADY_IN_ROOM, CLIENT_TOO_OLD; COOLING_DOWN: ranked rooms only),
-        NOT_FOUND (ROOM_NOT_FOUND: the room of this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED (RATE_LIMITED: 30 a minute and account,
-        60 a minute and address; BUSY).
+        NOT_FOUND (ROOM_NOT_FOUND: the room of this request_id is closed), UNAVAILABLE (MAINTENANCE), RESOURCE_EXHAUSTED
+        (RATE_LIMITED: 30 a minute and account, 300 a minute and address; BUSY).
         """
 
     @_abc_1.abstractmethod
