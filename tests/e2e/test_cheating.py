@@ -65,7 +65,7 @@ def assert_evidence(affair: Affair) -> None:
 
 
 def assert_silent(affair: Affair, reason: Reason) -> None:
-    """After the refused envelope comes only the dispute, and a request for a receipt (and what was said, asked again)."""
+    """After the refused envelope comes only the dispute and a request for a receipt (or what was said, asked again)."""
     tap = affair.tap
     refused, said = tap.envelopes("in")[-1][0], tap.envelopes("out")
     assert all(number < refused for number, _, _ in said)
