@@ -95,7 +95,7 @@ async def test_many_accounts_of_one_address_do_not_keep_others_from_their_passwo
 @pytest.mark.parametrize(
     ("limit", "call"),
     [
-        (60, lambda lobby: lobby.create_room(player(), wish(), "203.0.113.7")),
+        (300, lambda lobby: lobby.create_room(player(), wish(), "203.0.113.7")),
         (600, lambda lobby: lobby.list_rooms(player().account_id, "203.0.113.7", 1, "")),
         (300, lambda lobby: lobby.join_room(player(), "203.0.113.7", "999999", "", "x")),
     ],

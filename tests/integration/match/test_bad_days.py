@@ -51,7 +51,7 @@ async def test_a_hung_postgres_delays_no_deadline_and_loses_no_outcome(place: Pl
         for game in games:
             while True:
                 try:
-                    await record(place, game)
+                    await record(place, game, is_stormy=True)
                     break
                 except TimeoutError:
                     continue
