@@ -25,16 +25,18 @@ class RedisNews:
 
         Args:
             on_change: Told the code of every room that changed.
-            on_gap: Called whenever listening begins (again): something may have been missed.
+            on_gap: Called whenever listening begins (again), also where the library connected anew without a word:
+                something may have been missed.
         """
         while True:
             try:
                 async with self._client.pubsub() as pubsub:
                     await pubsub.subscribe(CHANNEL)
-                    on_gap()
                     while True:
-                        message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=1.0)
-                        if message and len(message["data"]) <= _CODE_BYTES:
+                        message = await pubsub.get_message(timeout=1.0)
+                        if message and message["type"] == "subscribe":
+                            on_gap()
+                        elif message and len(message["data"]) <= _CODE_BYTES:
                             on_change(message["data"].decode("ascii", errors="replace"))
             except Exception as error:  # noqa: BLE001 - whatever it was, the next message may be heard
                 log.get().warning("lobby.news.unread", error=type(error).__name__)

@@ -6,9 +6,14 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from redis.asyncio import Redis
 
+from services.kit.app import end_task
+from services.kit.redis import open_client
 from services.lobby.domain.contracts import draw_contract
 from services.lobby.domain.rooms import RoomState
+from services.lobby.store.news import RedisNews
+from services.lobby.store.rooms import CHANNEL
 from tests.integration.lobby.conftest import ISSUER, Bench, player, somewhere, wish
 from tests.integration.lobby.test_rooms import open_rooms, outcome
 
@@ -196,3 +201,20 @@ async def test_keys_of_a_room_share_a_slot(bench: Bench):
     keys = [key async for key in bench.client.scan_iter(f"lobby:*{{{room.code}}}*")]
     assert sorted(key.split(b":")[1] for key in keys) == [b"room", b"tries"]
     assert len({await bench.client.execute_command("CLUSTER", "KEYSLOT", key) for key in keys}) == 1
+
+
+async def test_news_that_were_lost_with_the_subscribers_connection_are_made_good(redis_url: str):
+    """Redis drops subscribers that are slow, and whoever it finds at a failover; the library reconnects silently."""
+    gaps, heard = asyncio.Queue[None](), asyncio.Queue[str]()
+    client = open_client(redis_url)
+    following = asyncio.create_task(RedisNews(client).follow(heard.put_nowait, lambda: gaps.put_nowait(None)))
+    try:
+        async with asyncio.timeout(10), Redis.from_url(redis_url) as redis:
+            await gaps.get()
+            await redis.client_kill_filter(_type="pubsub")
+            await gaps.get()
+            await redis.publish(CHANNEL, "ABCDEF")
+            assert await heard.get() == "ABCDEF"
+    finally:
+        await end_task(following)
+        await client.aclose()
