@@ -17,6 +17,16 @@ MAX_LENGTH = 4096
 _FORBIDDEN_HEADERS = {"jku", "x5u", "jwk", "x5c", "crit", "b64"}
 
 
+def issuer_of(service: str, auth_issuer: str) -> str:
+    """Give the name of another issuer of auth's environment (docs/architecture.md section 2)."""
+    return auth_issuer.replace("//auth.", f"//{service}.", 1)
+
+
+def key_set_path(service: str) -> str:
+    """Give where the gateway publishes an issuer's public keys."""
+    return f"/.well-known/{service}/jwks.json"
+
+
 def open_document(token: str, *, typ: str, jwks: str, issuer: str) -> tuple[bytes, dict[str, Any]]:
     """Verify a document with its issuer's key set; gives the exact payload bytes and their members.
 

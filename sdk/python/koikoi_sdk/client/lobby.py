@@ -17,6 +17,7 @@ from koikoi_sdk.client.account import Account
 from koikoi_sdk.client.backoff import Backoff
 from koikoi_sdk.client.connect import ConnectClient
 from koikoi_sdk.client.contract import SignedContract, verify_contract
+from koikoi_sdk.client.documents import issuer_of, key_set_path
 from koikoi_sdk.client.errors import ServerError
 from koikoi_sdk.client.invites import Invite, check_host, fingerprint
 from koikoi_sdk.client.outbox import Outbox
@@ -260,7 +261,7 @@ class Lobby:
         return is_mine and not Outbox(self._account.home.matches / contract.match_id).is_open
 
     async def _verify(self, token: str, invite: Invite | None = None) -> SignedContract:
-        issuer = self._account.issuer.replace("//auth.", "//lobby.", 1)
+        issuer = issuer_of("lobby", self._account.issuer)
         try:
             contract = verify_contract(token, jwks=self._jwks or await self._fetch_jwks(), issuer=issuer)
         except ServerError:  # the keys may have rotated
@@ -270,7 +271,7 @@ class Lobby:
         return contract
 
     async def _fetch_jwks(self) -> str:
-        self._jwks = await self._client.get_text("/.well-known/lobby/jwks.json")
+        self._jwks = await self._client.get_text(key_set_path("lobby"))
         return self._jwks
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from koikoi.match.v1 import match_service_pb2 as match
 
 from koikoi_sdk.client.connect import ConnectClient
-from koikoi_sdk.client.documents import open_document
+from koikoi_sdk.client.documents import issuer_of, key_set_path, open_document
 from koikoi_sdk.client.errors import KoikoiError
 from koikoi_sdk.client.outbox import Outbox
 
@@ -85,13 +85,13 @@ class ReceiptVerifier:
 
     def __init__(self, client: ConnectClient, auth_issuer: str) -> None:
         self._client = client
-        self._issuer = auth_issuer.replace("//auth.", "//match.", 1)
+        self._issuer = issuer_of("match", auth_issuer)
 
     def of(self, match_id: str, contract_hash: bytes) -> Verify:
         """Give the verifier of one match's receipts."""
 
         async def verify(token: str) -> Receipt:
-            jwks = await self._client.get_text("/.well-known/match/jwks.json")
+            jwks = await self._client.get_text(key_set_path("match"))
             return read_receipt(token, jwks=jwks, issuer=self._issuer, match_id=match_id, contract_hash=contract_hash)
 
         return verify
