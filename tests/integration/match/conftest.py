@@ -1,7 +1,7 @@
 """A relay with real stores, a stand-in for lobby's keys, and both doors."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from services.kit.app import App
 from services.kit.clock import Clock, SystemClock
 from services.match.app import build
 from tests.harness import Issuer, running_app
-from tests.integration.match.raw_client import Game, RawClient, dial_grpc, dial_websocket, make_game
+from tests.integration.match.raw_client import Game, RawClient, dial_grpc, dial_websocket, envelope, hello, make_game
 
 DOOR = "relay.test:443"
 LOBBY_ISSUER = "https://lobby.koikoi/development"
@@ -123,3 +123,16 @@ async def eventually(check: Callable[[], Awaitable[bool]], within_s: float = 5.0
     async with asyncio.timeout(within_s):
         while not await check():
             await asyncio.sleep(0.05)
+
+
+async def begin(place: Place, apps: Sequence[App], game: Game) -> list[RawClient]:
+    """A on the first process, B on the last; both HELLOs sent; A owes number 2."""
+    clients: list[RawClient] = []
+    for app, seat in zip((apps[0], apps[-1]), game.order, strict=True):
+        clients.append(await place.enter(app, game, seat))
+        await clients[-1].expect("welcome")
+    await clients[0].send(**envelope(0, 0, hello()))
+    await clients[1].expect("envelope")
+    await clients[1].send(**envelope(1, 0, hello()))
+    await clients[0].expect("envelope")
+    return clients

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 
 from services.kit.clock import SystemClock
 from services.match.store.redis import bucket_of, match_key
-from tests.integration.match.conftest import Place, eventually
+from tests.integration.match.conftest import Place, begin, eventually
 from tests.integration.match.raw_client import envelope, hello, sealed
 from tests.integration.match.test_outcomes import record
 from tests.integration.match.test_processes import process
@@ -61,11 +61,7 @@ async def test_a_redis_that_fell_back_behind_an_end_changes_no_outcome(place: Pl
     """A restored dump holds the match as open; what was recorded first stands, for devices and for readers."""
     app = await place.start(**SHORT)
     game = place.game()
-    a, b = await place.pair(app, game)
-    await a.send(**envelope(0, 0, hello()))
-    await b.expect("envelope")
-    await b.send(**envelope(1, 0, hello()))
-    await a.expect("envelope")
+    a, b = await begin(place, [app], game)
     key, tag = match_key(game.match_id), f"{{b{bucket_of(game.match_id):03d}}}"
     async with Redis.from_url(place.settings["redis_url"]) as redis:
         before = await redis.hgetall(key)
@@ -93,11 +89,7 @@ async def test_a_redis_that_forgets_an_end_before_it_is_recorded_charges_nobody_
     await place.start(**SHORT, sweep_s="1")
     app = await place.start(**SHORT, sweep_s="1")
     game = place.game()
-    a, b = await place.pair(app, game)
-    await a.send(**envelope(0, 0, hello()))
-    await b.expect("envelope")
-    await b.send(**envelope(1, 0, hello()))
-    await a.expect("envelope")
+    a, b = await begin(place, [app], game)
     key, tag = match_key(game.match_id), f"{{b{bucket_of(game.match_id):03d}}}"
     async with Redis.from_url(place.settings["redis_url"]) as redis:
         before = await redis.hgetall(key)

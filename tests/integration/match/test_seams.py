@@ -20,23 +20,10 @@ from services.match.store.clock import RedisClock
 from services.match.store.news import RedisNews
 from services.match.store.redis import RedisMatches, bucket_of, channel_of, match_key
 from services.match.store.state import dump_match
-from tests.integration.match.conftest import Place, eventually
-from tests.integration.match.raw_client import envelope, hello, sealed, uuid7
+from tests.integration.match.conftest import Place, begin, eventually
+from tests.integration.match.raw_client import envelope, sealed, uuid7
 from tests.integration.match.test_bad_days import WrongClock
 from tests.integration.match.wire import Wire
-
-
-async def begin(place: Place, apps: Any, game: Any) -> list[Any]:
-    """A on the first process, B on the last; both HELLOs sent; A owes number 2."""
-    clients = []
-    for app, seat in zip((apps[0], apps[-1]), game.order, strict=True):
-        clients.append(await place.enter(app, game, seat))
-        await clients[-1].expect("welcome")
-    await clients[0].send(**envelope(0, 0, hello()))
-    await clients[1].expect("envelope")
-    await clients[1].send(**envelope(1, 0, hello()))
-    await clients[0].expect("envelope")
-    return clients
 
 
 async def test_news_that_were_lost_with_the_subscriber_s_connection_are_made_good(place: Place):
