@@ -2,33 +2,22 @@
 
 import asyncio
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.e2e.cheaters import Opponents
+from tests.harness.stack import running_stack
 from tools.bots import signed_in_bot
-from tools.plan import free_ports
 from tools.stack import Stack
 
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
     """The running system of this test process; a test that stops a part of it starts it again."""
-    # Not pytest's own temporary folder: its names are too long for unix sockets.
-    directory = Path(tempfile.mkdtemp(prefix="koikoi-e2e-"))
     # A fast machine dials more often than the relay allows strangers; the cap itself has tests of its own.
-    settings = {"KOIKOI_MATCH_JOINS_PER_S": "100000"}
-    stack = Stack(directory, ports=free_ports(), durable=False, settings=settings)
-    try:
-        asyncio.run(stack.__aenter__())
+    with running_stack({"KOIKOI_MATCH_JOINS_PER_S": "100000"}) as stack:
         yield stack
-    finally:
-        asyncio.run(stack.close())
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

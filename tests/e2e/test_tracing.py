@@ -2,11 +2,8 @@
 
 import asyncio
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 
 import pytest
 from koikoi.lobby.v1 import lobby_service_pb2 as lobby
@@ -18,8 +15,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from tests.harness.collector import Collector, Span, collecting
+from tests.harness.stack import running_stack
 from tools.bots import play_one_match, signed_in_bot
-from tools.plan import free_ports
 from tools.stack import Stack
 
 PASSWORD = "correct-horse-battery"
@@ -29,15 +26,10 @@ NAME = "Tsurukame"
 @pytest.fixture(scope="module")
 def traced() -> Iterator[tuple[Stack, Collector]]:
     """A system that sends its traces to us."""
-    directory = Path(tempfile.mkdtemp(prefix="koikoi-e2e-"))
-    with ExitStack() as stack:
-        stack.callback(shutil.rmtree, directory, ignore_errors=True)
-        collector = stack.enter_context(collecting())
+    with collecting() as collector:
         settings = {"KOIKOI_TRACE_ENDPOINT": collector.endpoint, "OTEL_BSP_SCHEDULE_DELAY": "200"}
-        system = Stack(directory, ports=free_ports(), durable=False, settings=settings)
-        stack.callback(lambda: asyncio.run(system.close()))
-        asyncio.run(system.__aenter__())
-        yield system, collector
+        with running_stack(settings) as stack:
+            yield stack, collector
 
 
 @contextmanager

@@ -2,12 +2,9 @@
 
 import asyncio
 import json
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -22,8 +19,8 @@ from services.kit.health import Health
 from services.kit.metrics import Metrics
 from services.kit.settings import LOOPBACK
 from tests.harness import FakeClock
+from tests.harness.stack import running_stack
 from tests.integration.gateway import echo
-from tools.plan import free_ports
 from tools.stack import Stack
 
 BACKENDS = ("auth", "lobby", "match", "ranking")
@@ -204,11 +201,5 @@ async def bench_with(**settings: str) -> AsyncIterator[Bench]:
 @pytest.fixture(scope="session")
 def running() -> Iterator[Stack]:
     """All services as their own processes, with real stores and the local OpenID provider."""
-    directory = Path(tempfile.mkdtemp(prefix="koikoi-gateway-"))  # short: unix sockets are in it
-    stack = Stack(directory, ports=free_ports(), durable=False)
-    try:
-        asyncio.run(stack.__aenter__())
+    with running_stack() as stack:
         yield stack
-    finally:
-        asyncio.run(stack.close())
-        shutil.rmtree(directory, ignore_errors=True)
